@@ -1,0 +1,87 @@
+"""What a user writes: a prior and a likelihood for one particle and one observation; batching is ours."""
+
+from abc import abstractmethod
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+from jax import numpy as jnp
+from jaxtyping import Array
+
+from pfbr.errors import ModelError
+from pfbr.shapes import Key, Observation, Point, Scalar
+
+
+class LinearGaussian(NamedTuple):
+    """x_0 ~ N(mean, cov); x_m = A x_{m-1} + N(0, Q); o_m = B x_m + N(0, R).
+
+    A model that says it is of this form gets its exact posterior from the Kalman recursion.
+    A model without dynamics has A = I and Q = 0.
+    """
+
+    A: Array
+    Q: Array
+    B: Array
+    R: Array
+    mean: Array
+    cov: Array
+
+
+class Model(eqx.Module):
+    """An unknown x in R^d and observations that are independent given x."""
+
+    dim: eqx.AbstractVar[int]
+
+    @abstractmethod
+    def sample_prior(self, key: Key) -> Point:
+        """One draw of x before any observation."""
+
+    @abstractmethod
+    def log_prior(self, x: Point) -> Scalar:
+        """Normalised log density of `sample_prior`."""
+
+    @abstractmethod
+    def log_likelihood(self, x: Point, observation: Observation) -> Scalar:
+        """log p(observation | x)."""
+
+    def sample_observation(self, key: Key, x: Point) -> Observation:
+        """One observation given x: needed to train, not to update."""
+        raise ModelError(
+            f"{type(self).__name__} has no `sample_observation(key, x)`. Training draws its tasks with it: "
+            "add the method, or use `pfbr.gaussian_operator()`, which needs no training."
+        )
+
+    def linear_gaussian(self) -> LinearGaussian | None:
+        """The model in matrices, where it is linear and Gaussian; it then has an exact posterior."""
+        return None
+
+
+class StateSpaceModel(Model):
+    """A model whose unknown moves before each observation, x_m ~ p(x_m | x_{m-1})."""
+
+    @abstractmethod
+    def sample_transition(self, key: Key, x: Point) -> Point:
+        """One draw of the next x."""
+
+    @abstractmethod
+    def log_transition(self, x_next: Point, x: Point) -> Scalar:
+        """Normalised log density of `sample_transition`."""
+
+
+def has_observations(model: Model) -> bool:
+    """Whether the model can draw observations, which training needs."""
+    return type(model).sample_observation is not Model.sample_observation
+
+
+def observation_shape(model: Model) -> tuple[int, ...] | None:
+    """Shape of one observation, or None where the model cannot draw one and so cannot tell."""
+    if not has_observations(model):
+        return None
+    drawn = jax.eval_shape(model.sample_observation, jax.random.key(0), jnp.zeros(int(model.dim)))
+    return tuple(drawn.shape)
+
+
+def normal_log_density(x: Array, mean: Array | float, std: Array | float) -> Scalar:
+    """Log density of independent normals, summed over the last axis."""
+    z = (x - mean) / std
+    return jnp.sum(-0.5 * z**2 - jnp.log(std) - 0.5 * jnp.log(2 * jnp.pi), axis=-1)

@@ -1,0 +1,84 @@
+"""A linear dynamical system with Gaussian noise: the problem that the Kalman filter solves."""
+
+import jax
+import numpy as np
+from jax import numpy as jnp
+from jaxtyping import Array, ArrayLike
+
+from pfbr.errors import InputError
+from pfbr.models.base import LinearGaussian, StateSpaceModel, normal_log_density
+from pfbr.shapes import Key, Observation, Point, Scalar
+
+
+class LinearDynamics(StateSpaceModel):
+    """x_0 ~ N(0, prior_std² I), x_m = A x_{m-1} + transition_std ε, o_m = B x_m + observation_std δ.
+
+    x_0 moves once before the first observation.
+    """
+
+    A: Array
+    B: Array
+    transition_std: float = 1.0
+    observation_std: float = 1.0
+    prior_std: float = 1.0
+
+    def __init__(
+        self,
+        A: ArrayLike,
+        B: ArrayLike,
+        transition_std: float = 1.0,
+        observation_std: float = 1.0,
+        prior_std: float = 1.0,
+    ):
+        self.A, self.B = jnp.asarray(A, dtype=float), jnp.asarray(B, dtype=float)
+        if self.A.ndim != 2 or self.A.shape[0] != self.A.shape[1]:
+            raise InputError(f"`A` must be a square matrix (d, d); got shape {self.A.shape}.")
+        if self.B.ndim != 2 or self.B.shape[1] != self.A.shape[0]:
+            raise InputError(
+                f"`B` must have shape (k, {self.A.shape[0]}) to go with A {self.A.shape}; got {self.B.shape}."
+            )
+        self.transition_std = transition_std
+        self.observation_std = observation_std
+        self.prior_std = prior_std
+
+    @property
+    def dim(self) -> int:
+        return self.A.shape[-1]
+
+    @classmethod
+    def random(cls, seed: int, dim: int, *, scale: float = 0.25, radius: tuple[float, float] = (0.9, 1.0)):
+        """A system as in the paper: entries of A and B are `scale` N(0, 1), A drawn until its spectral radius fits."""
+        rng = np.random.default_rng(seed)
+        for _ in range(1_000_000):
+            A = scale * rng.standard_normal((dim, dim))
+            if radius[0] <= np.abs(np.linalg.eigvals(A)).max() <= radius[1]:
+                return cls(A, scale * rng.standard_normal((dim, dim)))
+        raise InputError(f"no {dim} x {dim} matrix with entries {scale} N(0,1) has a spectral radius in {radius}.")
+
+    def sample_prior(self, key: Key) -> Point:
+        return self.prior_std * jax.random.normal(key, (self.dim,))
+
+    def log_prior(self, x: Point) -> Scalar:
+        return normal_log_density(x, 0.0, self.prior_std)
+
+    def sample_transition(self, key: Key, x: Point) -> Point:
+        return self.A @ x + self.transition_std * jax.random.normal(key, (self.dim,))
+
+    def log_transition(self, x_next: Point, x: Point) -> Scalar:
+        return normal_log_density(x_next, self.A @ x, self.transition_std)
+
+    def log_likelihood(self, x: Point, observation: Observation) -> Scalar:
+        return normal_log_density(observation, self.B @ x, self.observation_std)
+
+    def sample_observation(self, key: Key, x: Point) -> Observation:
+        return self.B @ x + self.observation_std * jax.random.normal(key, (self.B.shape[0],))
+
+    def linear_gaussian(self) -> LinearGaussian:
+        return LinearGaussian(
+            A=self.A,
+            Q=self.transition_std**2 * jnp.eye(self.dim),
+            B=self.B,
+            R=self.observation_std**2 * jnp.eye(self.B.shape[0]),
+            mean=jnp.zeros(self.dim),
+            cov=self.prior_std**2 * jnp.eye(self.dim),
+        )
