@@ -1,0 +1,42 @@
+# `make demo` and `make test` work on a fresh machine with Python 3.11 and make: they create .venv, install the
+# versions in requirements.lock, and run. Set-up happens again only when the lock or pyproject.toml changes.
+
+PYTHON ?= python3.11
+VENV := .venv
+READY := $(VENV)/.ready
+RUN := $(VENV)/bin
+
+# Compiled functions are kept between runs: most of the time of a test is compilation.
+export JAX_COMPILATION_CACHE_DIR := $(CURDIR)/.cache/jax
+export JAX_PERSISTENT_COMPILATION_CACHE_MIN_COMPILE_TIME_SECS := 0.3
+
+.PHONY: demo test test-slow lint bench clean help
+
+demo: $(READY)  ## an unseen stream, our posterior beside the truth and beside SMC, one page
+	$(RUN)/pfbr demo
+
+test: $(READY)  ## all tests but the slow ones
+	$(RUN)/python -m pytest
+
+test-slow: $(READY)  ## the tests that train for minutes
+	$(RUN)/python -m pytest -m slow
+
+lint: $(READY)  ## style and types
+	$(RUN)/ruff check .
+	$(RUN)/ruff format --check .
+	$(RUN)/mypy
+
+bench: $(READY)  ## ratios against rivals, in one run
+	$(RUN)/pfbr bench
+
+clean:  ## everything that can be made again
+	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis pfbr-demo
+
+help:
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(READY): requirements.lock pyproject.toml
+	test -x $(RUN)/python || $(PYTHON) -m venv $(VENV)
+	$(RUN)/python -m pip install --quiet -r requirements.lock
+	$(RUN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	touch $@
