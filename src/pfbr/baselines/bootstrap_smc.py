@@ -1,0 +1,46 @@
+"""The bootstrap particle filter: move by the dynamics, weigh by the likelihood.
+
+Follows Gordon, Salmond and Smith, "Novel approach to nonlinear/non-Gaussian Bayesian state estimation" (1993), with
+systematic resampling after Carpenter, Clifford and Fearnhead (1999). Resampling opens an update instead of closing
+it, so that the particles one looks at are weighted, which is never worse.
+"""
+
+import equinox as eqx
+import jax
+
+from pfbr.baselines import edge
+from pfbr.baselines.resampling import check_scheme, check_threshold, resample, when_poor
+from pfbr.likelihood import Likelihood
+from pfbr.models.base import Model
+from pfbr.online import OnlineMethod
+from pfbr.particles import Particles, equally_weighted, ess, normalise
+from pfbr.shapes import Key, Observation
+
+
+class BootstrapSMC(OnlineMethod):
+    """x_m ~ p(x_m | x_{m-1}), w ∝ p(o_m | x_m).
+
+    `threshold`: resample once the effective sample size is at most this share of the particles (1: always, 0: never).
+    """
+
+    resampling: str = eqx.field(static=True, default="systematic", converter=check_scheme)
+    threshold: float = eqx.field(static=True, default=1.0, converter=check_threshold)
+
+    def init(self, key: Key, model: Model, num_particles: int) -> Particles:
+        edge.accept(self, model, num_particles)
+        return equally_weighted(edge.prior_points(key, model, num_particles))
+
+    def update(self, key: Key, model: Model, state: Particles, observation: Observation) -> tuple[Particles, dict]:
+        observation = edge.accept_observation(model, observation)
+        resample_key, move_key = jax.random.split(key)
+        state = when_poor(state, self.threshold, lambda p: resample(resample_key, p, self.resampling))
+        points = edge.predict(move_key, model, state.points)
+        log_weights = state.log_weights + Likelihood(model, observation).values(points)
+        info = {"ess": ess(log_weights), "log_evidence_increment": jax.nn.logsumexp(log_weights)}
+        return Particles(points, normalise(log_weights)), info
+
+    def particles(self, state: Particles) -> Particles:
+        return state
+
+    def unsupported(self, model: Model) -> str | None:
+        return edge.needs_dynamics(model, "OnePassSMC or IBIS")
