@@ -51,6 +51,10 @@ class Model(eqx.Module):
             "add the method, or use `pfbr.gaussian_operator()`, which needs no training."
         )
 
+    def prior_from_normal(self, z: Point) -> Point | None:
+        """The prior as a function of d standard normals, where it is one: it allows draws that are better than random."""
+        return None
+
     def linear_gaussian(self) -> LinearGaussian | None:
         """The model in matrices, where it is linear and Gaussian; it then has an exact posterior."""
         return None
@@ -67,10 +71,20 @@ class StateSpaceModel(Model):
     def log_transition(self, x_next: Point, x: Point) -> Scalar:
         """Normalised log density of `sample_transition`."""
 
+    def transition_from_normal(self, x: Point, z: Point) -> Point | None:
+        """The next x as a function of the present one and d standard normals, where it is one."""
+        return None
+
+
+def offers(model: Model, method: str) -> bool:
+    """Whether the model has written an optional method itself."""
+    base = StateSpaceModel if isinstance(model, StateSpaceModel) else Model
+    return getattr(type(model), method) is not getattr(base, method)
+
 
 def has_observations(model: Model) -> bool:
     """Whether the model can draw observations, which training needs."""
-    return type(model).sample_observation is not Model.sample_observation
+    return offers(model, "sample_observation")
 
 
 def observation_shape(model: Model) -> tuple[int, ...] | None:

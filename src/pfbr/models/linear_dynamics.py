@@ -58,11 +58,17 @@ class LinearDynamics(StateSpaceModel):
     def sample_prior(self, key: Key) -> Point:
         return self.prior_std * jax.random.normal(key, (self.dim,))
 
+    def prior_from_normal(self, z: Point) -> Point:
+        return self.prior_std * z
+
     def log_prior(self, x: Point) -> Scalar:
         return normal_log_density(x, 0.0, self.prior_std)
 
     def sample_transition(self, key: Key, x: Point) -> Point:
         return self.A @ x + self.transition_std * jax.random.normal(key, (self.dim,))
+
+    def transition_from_normal(self, x: Point, z: Point) -> Point:
+        return self.A @ x + self.transition_std * z
 
     def log_transition(self, x_next: Point, x: Point) -> Scalar:
         return normal_log_density(x_next, self.A @ x, self.transition_std)

@@ -20,6 +20,9 @@ class LogisticRegression(Model):
     def sample_prior(self, key: Key) -> Point:
         return self.prior_std * jax.random.normal(key, (self.dim,))
 
+    def prior_from_normal(self, z: Point) -> Point:
+        return self.prior_std * z
+
     def log_prior(self, x: Point) -> Scalar:
         return normal_log_density(x, 0.0, self.prior_std)
 

@@ -31,6 +31,9 @@ class MiniBatch(Model):
     def sample_prior(self, key: Key) -> Point:
         return self.model.sample_prior(key)
 
+    def prior_from_normal(self, z: Point) -> Point | None:
+        return self.model.prior_from_normal(z)
+
     def log_prior(self, x: Point) -> Scalar:
         return self.model.log_prior(x)
 

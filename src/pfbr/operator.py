@@ -1,0 +1,89 @@
+"""Bayes' rule as one object: particles and an observation in, the updated particles out."""
+
+import equinox as eqx
+import jax
+from jax import numpy as jnp
+from jaxtyping import Array, Float
+
+from pfbr.draws import draw_prior, draw_transition
+from pfbr.flow import FlowSettings, Moved, flow
+from pfbr.kernels import kde_log_density, silverman
+from pfbr.likelihood import Likelihood
+from pfbr.models.base import Model, StateSpaceModel
+from pfbr.online import OnlineMethod
+from pfbr.particles import Particles, equally_weighted
+from pfbr.shapes import Key, Observation, PerParticle, Points
+from pfbr.velocities.base import Velocity
+from pfbr.velocities.gaussian import GaussianVelocity
+
+MIXTURE_COMPONENTS = 2048  # of the predictive density: beyond this an evenly chosen subset estimates it as well
+
+
+class State(eqx.Module):
+    """The current posterior, and how many observations made it."""
+
+    particles: Particles
+    stage: Float[Array, ""]
+
+
+class Operator(OnlineMethod):
+    """A velocity, how it is integrated, and how particles are drawn.
+
+    `even` draws the prior and the transition noise evenly instead of i.i.d. (see `draws`). `predictive` is the
+    density of particles after a transition: "mixture" of the transition densities, or "kde".
+    """
+
+    velocity: Velocity
+    settings: FlowSettings
+    even: bool = eqx.field(static=True, default=True)
+    predictive: str = eqx.field(static=True, default="mixture")
+    provenance: str = eqx.field(static=True, default="{}")  # JSON: how this operator was made; travels with its file
+
+    def init(self, key: Key, model: Model, num_particles: int) -> State:
+        points = draw_prior(key, model, num_particles, even=self.even)
+        return State(equally_weighted(points, jax.vmap(model.log_prior)(points)), jnp.zeros((), jnp.int32))
+
+    def predict(self, key: Key, model: Model, particles: Particles) -> Particles:
+        """The dynamics, before an observation is seen; nothing where there are none."""
+        if not isinstance(model, StateSpaceModel):
+            return particles
+        moved = draw_transition(key, model, particles.points, even=self.even)
+        density = predictive_log_density(model, particles.points, moved, how=self.predictive)
+        return equally_weighted(moved, density)
+
+    def move(self, key: Key, particles: Particles, likelihood: Likelihood) -> Moved:
+        """The flow from the prior particles to the posterior ones."""
+        context = self.velocity.open(key, particles.points, likelihood)
+        return flow(self.settings, self.velocity, context, likelihood, particles.points, particles.log_density)
+
+    def update(self, key: Key, model: Model, state: State, observation: Observation) -> tuple[State, dict]:
+        predict_key, move_key = jax.random.split(key)
+        prior = self.predict(predict_key, model, state.particles)
+        likelihood = Likelihood(model, observation)
+        moved = self.move(move_key, prior, likelihood)
+        info = {"num_steps": moved.num_steps, "alive": jnp.mean(jnp.isfinite(likelihood.values(prior.points)))}
+        return State(equally_weighted(moved.points, moved.log_density), state.stage + 1), info
+
+    def particles(self, state: State) -> Particles:
+        return state.particles
+
+
+def predictive_log_density(model: StateSpaceModel, before: Points, at: Points, *, how: str = "mixture") -> PerParticle:
+    """log p(x_m | o_1 … o_{m−1}) at the rows of `at`, from the particles `before` the transition.
+
+    The mixture 1/N Σ_n p(x | x_{m−1}^n) is the law the moved particles were drawn from; in ten dimensions it is far
+    better than a kernel estimate, which is here for models whose transition density is unknown.
+    """
+    if how == "kde":
+        cloud = equally_weighted(at)
+        return kde_log_density(cloud, silverman(cloud), at)
+    components = before[:: max(1, before.shape[0] // MIXTURE_COMPONENTS)]
+    pairwise = jax.vmap(jax.vmap(model.log_transition, (None, 0)), (0, None))
+    total = jax.nn.logsumexp(pairwise(at, components), axis=1)
+    return total - jnp.log(float(components.shape[0]))
+
+
+def gaussian_operator(*, solver: str = "heun", steps: int = 8, tolerance: float | None = None, even: bool = True):
+    """An operator that needs no training: exact for linear-Gaussian models, usable at once on any model with a
+    differentiable likelihood."""
+    return Operator(GaussianVelocity(), FlowSettings(solver=solver, steps=steps, tolerance=tolerance), even=even)

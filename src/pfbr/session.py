@@ -1,0 +1,151 @@
+"""The edge of online inference: one observation at a time, or a whole stream; NumPy out, JAX inside."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jax import numpy as jnp
+from jaxtyping import ArrayLike
+
+from pfbr.checks import (
+    checked_key,
+    checked_methods_of,
+    checked_model,
+    checked_num_particles,
+    checked_observation,
+    checked_observations,
+)
+from pfbr.errors import InputError, LikelihoodError
+from pfbr.models.base import Model
+from pfbr.online import OnlineMethod, Trace, trace, trace_many
+from pfbr.particles import Particles, weighted_cov, weighted_mean
+from pfbr.shapes import Key, Observation
+
+
+class Posterior:
+    """What is believed after an observation. Arrays are NumPy's; they do not change when the session goes on."""
+
+    def __init__(self, particles: Particles, info: dict):
+        self._particles = particles
+        self.info = {name: np.asarray(value).item() for name, value in info.items()}
+
+    @property
+    def particles(self) -> np.ndarray:
+        """(n, d)"""
+        return np.asarray(self._particles.points)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """(n,), summing to one"""
+        return np.exp(np.asarray(self._particles.log_weights))
+
+    @property
+    def log_density(self) -> np.ndarray | None:
+        """(n,), log q at each particle, where the method carries it"""
+        density = self._particles.log_density
+        return None if density is None else np.asarray(density)
+
+    def mean(self) -> np.ndarray:
+        return np.asarray(weighted_mean(self._particles))
+
+    def cov(self) -> np.ndarray:
+        return np.asarray(weighted_cov(self._particles))
+
+    def quantile(self, q: ArrayLike) -> np.ndarray:
+        """Quantiles of each coordinate, shape (…, d) for q of shape (…)."""
+        q = np.asarray(q, dtype=float)
+        if np.any((q < 0) | (q > 1)):
+            raise InputError(f"a quantile lies between 0 and 1; got {q}.")
+        order = np.argsort(self.particles, axis=0)
+        sorted_points = np.take_along_axis(self.particles, order, axis=0)
+        weights = self.weights[order]
+        middle = np.cumsum(weights, axis=0) - 0.5 * weights
+        return np.stack(
+            [np.interp(q, middle[:, j], sorted_points[:, j]) for j in range(sorted_points.shape[1])], axis=-1
+        )
+
+    def expectation(self, function: Callable) -> np.ndarray:
+        """E[function(x)] for a function of one x, written with NumPy or JAX."""
+        values = np.stack([np.asarray(function(x)) for x in self.particles])
+        return np.tensordot(self.weights, values, axes=1)
+
+    def __repr__(self) -> str:
+        n, d = self.particles.shape
+        return f"Posterior({n} particles in {d}-d, mean {np.array2string(self.mean(), precision=3)})"
+
+
+def init(key: Key, operator: OnlineMethod, model: Model, *, num_particles: int = 256) -> Any:
+    """The state before any observation."""
+    checked_fit_together(operator, checked_model(model))
+    return operator.init(checked_key(key), model, checked_num_particles(num_particles))
+
+
+def step(key: Key, operator: OnlineMethod, model: Model, state: Any, observation: Observation) -> tuple[Any, dict]:
+    """The state after one more observation. Pure: jit, scan and vmap it; nothing is checked here."""
+    return operator.update(key, model, state, observation)
+
+
+_jitted_step = eqx.filter_jit(step)
+
+
+def run(key: Key, method: OnlineMethod, model: Model, observations: ArrayLike, *, num_particles: int = 256) -> Trace:
+    """A whole stream (T, …), or many at once (S, T, …), in one compiled call."""
+    checked_fit_together(method, checked_model(model))
+    array, many = checked_observations(model, observations)
+    result = (trace_many if many else trace)(
+        checked_key(key), method, model, array, checked_num_particles(num_particles)
+    )
+    lost = np.argwhere(~np.all(np.isfinite(result.particles.points), axis=(-2, -1)))
+    if lost.size:
+        *stream, stage = (int(i) for i in lost[0])
+        where = f"observation {stage + 1}" + (f" of stream {stream[0] + 1}" if stream else "")
+        raise LikelihoodError(_no_posterior(where))
+    return result
+
+
+class Session:
+    """A posterior that is updated as observations come in.
+
+    A refused observation leaves the session as it was.
+    """
+
+    def __init__(self, key: Key, operator: OnlineMethod, model: Model, *, num_particles: int = 256):
+        self._key, init_key = jax.random.split(checked_key(key))
+        self.operator, self.model = operator, checked_methods_of(checked_model(model))
+        self._state = init(init_key, operator, model, num_particles=num_particles)
+        self.stage = 0
+
+    def update(self, observation: ArrayLike) -> Posterior:
+        """The posterior after one more observation."""
+        array = checked_observation(self.model, observation)
+        step_key = jax.random.fold_in(self._key, self.stage)
+        state, info = _jitted_step(step_key, self.operator, self.model, self._state, array)
+        particles = self.operator.particles(state)
+        if not bool(jnp.all(jnp.isfinite(particles.points))):
+            raise LikelihoodError(_no_posterior(f"observation {self.stage + 1}"))
+        self._state, self.stage = state, self.stage + 1
+        return Posterior(particles, info)
+
+    @property
+    def posterior(self) -> Posterior:
+        """The current posterior, before or after any update."""
+        return Posterior(self.operator.particles(self._state), {})
+
+
+def checked_fit_together(method: OnlineMethod, model: Model) -> None:
+    if not isinstance(method, OnlineMethod):
+        raise InputError(
+            f"expected an operator (pfbr.load, pfbr.fit, pfbr.gaussian_operator) or a rival; got {type(method).__name__}."
+        )
+    reason = method.unsupported(model)
+    if reason is not None:
+        raise InputError(reason)
+
+
+def _no_posterior(where: str) -> str:
+    return (
+        f"{where} left no finite particles: its log likelihood is NaN, or −inf where the particles are. The model "
+        "says that this observation is impossible: check its value and units, or give the likelihood heavier tails."
+    )
