@@ -1,21 +1,28 @@
 """pfbr: a learned Bayes' rule. Particles and one observation go in, the updated particles come out."""
 
 from pfbr import errors, models
+from pfbr.checkpoint import load, read_header, save
 from pfbr.models.base import Model, StateSpaceModel
 from pfbr.operator import Operator, gaussian_operator
 from pfbr.session import Posterior, Session, init, run, step
-
-__version__ = "0.1.0"
+from pfbr.training import TrainingSettings, fit
+from pfbr.version import VERSION as __version__
 __all__ = [
     "Model",
     "Operator",
     "Posterior",
     "Session",
     "StateSpaceModel",
+    "TrainingSettings",
+    "__version__",
     "errors",
+    "fit",
     "gaussian_operator",
     "init",
+    "load",
     "models",
+    "read_header",
     "run",
+    "save",
     "step",
 ]

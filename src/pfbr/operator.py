@@ -9,7 +9,7 @@ from pfbr.draws import draw_prior, draw_transition
 from pfbr.flow import FlowSettings, Moved, flow
 from pfbr.kernels import kde_log_density, silverman
 from pfbr.likelihood import Likelihood
-from pfbr.models.base import Model, StateSpaceModel
+from pfbr.models.base import Model, StateSpaceModel, observation_shape
 from pfbr.online import OnlineMethod
 from pfbr.particles import Particles, equally_weighted
 from pfbr.shapes import Key, Observation, PerParticle, Points
@@ -37,6 +37,8 @@ class Operator(OnlineMethod):
     settings: FlowSettings
     even: bool = eqx.field(static=True, default=True)
     predictive: str = eqx.field(static=True, default="mixture")
+    dim: int | None = eqx.field(static=True, default=None)  # of the models it can serve; None: any
+    observation_shape: tuple[int, ...] | None = eqx.field(static=True, default=None)  # idem
     provenance: str = eqx.field(static=True, default="{}")  # JSON: how this operator was made; travels with its file
 
     def init(self, key: Key, model: Model, num_particles: int) -> State:
@@ -66,6 +68,20 @@ class Operator(OnlineMethod):
 
     def particles(self, state: State) -> Particles:
         return state.particles
+
+    def unsupported(self, model: Model) -> str | None:
+        if self.dim is not None and self.dim != int(model.dim):
+            return (
+                f"this operator was made for models with dim {self.dim}; {type(model).__name__} has dim {model.dim}. "
+                "Train one for it (pfbr.fit), or use pfbr.gaussian_operator(), which serves any dimension."
+            )
+        shape = observation_shape(model)
+        if self.observation_shape is not None and shape is not None and self.observation_shape != shape:
+            return (
+                f"this operator reads observations of shape {self.observation_shape}; those of {type(model).__name__} "
+                f"have shape {shape}. Train one for it (pfbr.fit)."
+            )
+        return None
 
 
 def predictive_log_density(model: StateSpaceModel, before: Points, at: Points, *, how: str = "mixture") -> PerParticle:

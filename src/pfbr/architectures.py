@@ -1,0 +1,100 @@
+"""Operators by name: what `fit` can train, and what a file needs to rebuild one."""
+
+import json
+from typing import Any
+
+import equinox as eqx
+import jax
+
+from pfbr.errors import InputError
+from pfbr.flow import FlowSettings
+from pfbr.models.base import Model, observation_shape
+from pfbr.operator import Operator
+from pfbr.shapes import Key
+from pfbr.velocities.gated import GatedVelocity
+from pfbr.velocities.gaussian import GaussianVelocity
+from pfbr.velocities.residual import ResidualVelocity
+
+
+class Architecture(eqx.Module):
+    """A name, the shapes that it was made for, and its settings: enough to build the operator's skeleton again."""
+
+    name: str
+    dim: int | None
+    observation_shape: tuple[int, ...] | None
+    settings: dict[str, Any]
+
+
+# FlowSettings fields may be given among an architecture's settings; these are the defaults of each architecture.
+# The paper's operator takes four evaluations an update; a flow that is fast where observations are sharp takes more.
+_FLOW_DEFAULTS: dict[str, dict[str, Any]] = {
+    "paper": {"solver": "heun", "steps": 2},
+    "gaussian": {"solver": "heun", "steps": 8},
+    "residual": {"solver": "heun", "steps": 8},
+}
+NAMES = tuple(_FLOW_DEFAULTS)
+
+
+def choose(name: str, model: Model, **settings) -> Architecture:
+    """The architecture called `name` for a model; "auto" takes the one that generalises."""
+    if name == "auto":
+        name = "residual"
+    if name not in NAMES:
+        raise InputError(f"`operator` must be one of auto, {', '.join(NAMES)}; got {name!r}.")
+    shape = observation_shape(model)
+    if name == "paper" and shape is None:
+        raise InputError("the paper's operator reads the observation itself; the model must have `sample_observation`.")
+    return Architecture(
+        name,
+        None if name == "gaussian" else int(model.dim),
+        shape if name == "paper" else None,
+        settings,
+    )
+
+
+def build(key: Key, architecture: Architecture) -> Operator:
+    """An operator with fresh weights."""
+    settings = dict(_FLOW_DEFAULTS[architecture.name], **architecture.settings)
+    flow = FlowSettings(**{f: settings.pop(f) for f in ("solver", "steps", "tolerance", "gradient") if f in settings})
+    rest = {f: settings.pop(f) for f in ("even", "predictive") if f in settings}
+    try:
+        if architecture.name == "paper":
+            velocity = GatedVelocity(key, architecture.dim, architecture.observation_shape, **settings)
+        elif architecture.name == "residual":
+            velocity = ResidualVelocity(key, architecture.dim, **settings)
+        else:
+            velocity = GaussianVelocity(**settings)
+    except TypeError as error:
+        raise InputError(f"the {architecture.name} operator does not take these settings: {settings} ({error}).") from None
+    return Operator(velocity, flow, dim=architecture.dim, observation_shape=architecture.observation_shape, **rest)
+
+
+def describe(architecture: Architecture) -> dict:
+    """The architecture as JSON."""
+    return {
+        "name": architecture.name,
+        "dim": architecture.dim,
+        "observation_shape": None
+        if architecture.observation_shape is None
+        else list(architecture.observation_shape),
+        "settings": architecture.settings,
+    }
+
+
+def described(entry: dict) -> Architecture:
+    """The architecture that `describe` wrote."""
+    shape = entry["observation_shape"]
+    return Architecture(entry["name"], entry["dim"], None if shape is None else tuple(shape), entry["settings"])
+
+
+def architecture_of(operator: Operator) -> Architecture:
+    """The architecture of an operator that was trained or loaded."""
+    provenance = json.loads(operator.provenance)
+    if "architecture" not in provenance:
+        raise InputError("this operator does not say how it was made; give `fit` the name of one, or one from a file.")
+    return described(provenance["architecture"])
+
+
+def skeleton(architecture: Architecture) -> Operator:
+    """The operator's structure, with shapes in place of arrays."""
+    return eqx.filter_eval_shape(build, jax.random.key(0), architecture)

@@ -1,0 +1,185 @@
+"""Algorithm 1: draw tasks, step, validate every so often, return the best operator seen."""
+
+import dataclasses
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jax import numpy as jnp
+
+from pfbr.architectures import Architecture, architecture_of, build, choose, describe
+from pfbr.checks import checked_key, checked_methods_of, checked_model
+from pfbr.errors import InputError, ModelError, TrainingError
+from pfbr.models.base import Model, StateSpaceModel, has_observations
+from pfbr.operator import Operator
+from pfbr.shapes import Key
+from pfbr.tasks import Family, ModelFamily
+from pfbr.training.progress import Progress, text_bar
+from pfbr.training.settings import TrainingSettings
+from pfbr.training.state import TrainingState, read_state, write_state
+from pfbr.training.step import TaskDraw, optimiser, train_step
+from pfbr.validation import Held, hold_out, validate
+from pfbr.version import VERSION
+
+
+def fit(
+    key: Key,
+    model: Model,
+    *,
+    operator: str | Operator = "auto",
+    settings: TrainingSettings | None = None,
+    family: Family | None = None,
+    architecture: dict[str, Any] | None = None,
+    checkpoint: str | None = None,
+    resume: bool = False,
+    progress: Callable[[Progress], None] | bool = True,
+) -> tuple[Operator, list[dict]]:
+    """Learn an operator for a model; returns the best one seen and the history of validations.
+
+    `operator` is "auto", "residual", "paper", or a trained operator to go on from; `architecture` holds settings of
+    the network and of the solver. Tasks are streams of the model, or come from `family`, a law over tasks of models
+    like it. Every `validate_every` steps the operator is judged on held-out tasks and, where `checkpoint` names a
+    file, all that is needed to go on is written there; `resume` goes on from it. Ctrl-C returns the best so far.
+    """
+    settings = settings or TrainingSettings()
+    key = checked_key(key)
+    model = _trainable(model)
+    if isinstance(model, StateSpaceModel) and (settings.segments > 1 or settings.priors != "model"):
+        raise InputError("segments and generative priors are for models without dynamics.")
+    family = family or ModelFamily(model)
+    build_key, hold_key, run_key = jax.random.split(key, 3)
+    design, fresh = _starting_operator(build_key, operator, model, architecture or {})
+    weights = eqx.filter(fresh, eqx.is_inexact_array)
+    if not jax.tree.leaves(weights):
+        raise InputError(f"the {design.name} operator has nothing to learn: use pfbr.gaussian_operator() as it is.")
+    identity = {
+        "architecture": describe(design),
+        "settings": _repeatable(settings),
+        "seed": np.asarray(jax.random.key_data(key)).tolist(),
+    }
+    state = TrainingState(fresh, optimiser(settings).init(weights), fresh, 0, 0.0, math.inf, 0, [])
+    if resume:
+        if checkpoint is None:
+            raise InputError("`resume` needs `checkpoint`, the file to go on from.")
+        state = read_state(checkpoint, state, identity)
+    held = hold_out(hold_key, family, settings.length, settings.validation_tasks, settings.num_particles)
+    report = progress if callable(progress) else (text_bar() if progress else lambda _: None)
+    try:
+        for state in _states(run_key, state, TaskDraw(family, settings), held, report):  # noqa: B007
+            if checkpoint is not None and state.step % settings.validate_every == 0:
+                write_state(checkpoint, state, identity)
+    except KeyboardInterrupt:
+        if not math.isfinite(state.best_score):
+            raise  # nothing was validated yet: there is no best to keep
+    provenance = dict(
+        identity,
+        model=f"{type(model).__module__}.{type(model).__qualname__}",
+        family=type(family).__name__,
+        version=VERSION,
+        validation_score=state.best_score,
+        exact_score=None if held.exact_score is None else float(jnp.mean(held.exact_score)),
+        steps=state.step,
+        seconds=round(state.seconds, 1),
+        skipped_tasks=state.skipped,
+        history=state.history,
+    )
+    return dataclasses.replace(state.best, provenance=json.dumps(provenance)), state.history
+
+
+def _states(
+    key: Key, state: TrainingState, draw: TaskDraw, held: Held, report: Callable[[Progress], None]
+) -> Iterator[TrainingState]:
+    """The state after every step, until the budget is spent. Randomness depends on the step's number alone."""
+    settings = draw.settings
+    steps_key, validate_key = jax.random.split(key)
+    if state.step == 0:
+        state = _validated(validate_key, state, held, math.nan)
+    started = time.monotonic() - state.seconds
+    loss, skipped_before = math.nan, state.skipped
+    while (fraction := _fraction(settings, state)) < 1:
+        learning_rate = settings.learning_rate * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * fraction)))
+        step_key = jax.random.fold_in(steps_key, state.step)
+        moved, optimiser_state, loss, skipped = train_step(
+            step_key, draw, state.operator, state.optimiser, jnp.asarray(learning_rate)
+        )
+        loss = float(loss)  # waits for the step: the clock below is honest
+        state = state._replace(
+            operator=moved,
+            optimiser=optimiser_state,
+            step=state.step + 1,
+            seconds=time.monotonic() - started,
+            skipped=state.skipped + int(skipped),
+        )
+        if state.step % settings.validate_every == 0 or _fraction(settings, state) >= 1:
+            state = _validated(validate_key, state, held, loss)
+            tried = settings.batch * settings.validate_every
+            if state.skipped - skipped_before > settings.max_skipped * tried:
+                raise TrainingError(
+                    f"{state.skipped - skipped_before} of the last {tried} tasks had a loss or gradient that is not "
+                    "finite. Does `log_likelihood` stay finite for every x that the prior can draw? A smaller "
+                    "`learning_rate`, or more solver steps, may help too."
+                )
+            skipped_before = state.skipped
+        used = _fraction(settings, state)
+        report(
+            Progress(
+                state.step,
+                used,
+                loss,
+                state.history[-1]["score"],
+                state.best_score,
+                held.draws is not None,
+                state.seconds,
+                state.seconds * (1 - used) / max(used, 1e-9),
+                state.skipped,
+            )
+        )
+        yield state
+    if state.step == 0 or not state.history:
+        yield state
+
+
+def _validated(key: Key, state: TrainingState, held: Held, loss: float) -> TrainingState:
+    """Judge the operator on the held-out tasks, always with the same draws; the untrained one is judged too, so that
+    training can only improve on where it began."""
+    score = float(validate(key, state.operator, held))
+    entry = {"step": state.step, "seconds": round(state.seconds, 2), "loss": loss, "score": score}
+    state = state._replace(history=[*state.history, entry])
+    if math.isfinite(score) and score < state.best_score:
+        state = state._replace(best=state.operator, best_score=score)
+    return state
+
+
+def _fraction(settings: TrainingSettings, state: TrainingState) -> float:
+    """How much of the budget is used: of the steps, or of the time, whichever is further on."""
+    by_steps = 0.0 if settings.steps is None else state.step / settings.steps
+    return max(by_steps, state.seconds / settings.seconds)
+
+
+def _trainable(model: Model) -> Model:
+    model = checked_methods_of(checked_model(model))
+    if not has_observations(model):
+        raise ModelError(
+            f"{type(model).__name__} has no `sample_observation(key, x)`, and training draws its tasks with it. Add "
+            "the method, or use pfbr.gaussian_operator(), which needs no training."
+        )
+    return model
+
+
+def _starting_operator(key, operator, model, architecture) -> tuple[Architecture, Operator]:
+    if isinstance(operator, Operator):
+        reason = operator.unsupported(model)
+        if reason is not None:
+            raise InputError(reason)
+        return architecture_of(operator), operator
+    design = choose(operator, model, **architecture)
+    return design, build(key, design)
+
+
+def _repeatable(settings: TrainingSettings) -> dict:
+    return dataclasses.asdict(settings)

@@ -1,0 +1,67 @@
+"""Where a training run stands, and that on disk: a kill at any moment loses at most one interval."""
+
+import os
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from pfbr import files
+from pfbr.checkpoint import filled
+from pfbr.errors import FileError
+from pfbr.operator import Operator
+
+
+class TrainingState(NamedTuple):
+    """All that the next step depends on, the best operator so far, and what happened until now."""
+
+    operator: Operator
+    optimiser: Any
+    best: Operator
+    step: int
+    seconds: float
+    best_score: float
+    skipped: int
+    history: list[dict]
+
+
+def write_state(path: str | os.PathLike, state: TrainingState, identity: dict) -> None:
+    """`identity` says which run this is: architecture, settings and key."""
+    header = dict(
+        identity,
+        step=state.step,
+        seconds=state.seconds,
+        best_score=state.best_score,
+        skipped=state.skipped,
+        history=state.history,
+    )
+    files.write(path, "checkpoint", header, _arrays(state))
+
+
+def read_state(path: str | os.PathLike, fresh: TrainingState, identity: dict) -> TrainingState:
+    """The state in a checkpoint of the same run as `fresh`; another run's checkpoint is refused."""
+    header, arrays = files.read(path, "checkpoint")
+    for name, value in identity.items():
+        if header.get(name) != value:
+            raise FileError(
+                f"{path} is the checkpoint of a run with another {name}: {header.get(name)} there, {value} here. "
+                "Resume with the same model, settings and seed, or start anew with another file."
+            )
+    trees = (fresh.operator, fresh.optimiser, fresh.best)
+    operator, optimiser, best = filled(trees, arrays, path)
+    return TrainingState(
+        operator,
+        optimiser,
+        best,
+        header["step"],
+        header["seconds"],
+        header["best_score"],
+        header["skipped"],
+        header["history"],
+    )
+
+
+def _arrays(state: TrainingState) -> list[np.ndarray]:
+    trees = eqx.filter((state.operator, state.optimiser, state.best), eqx.is_array)
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(trees)]
