@@ -1,0 +1,129 @@
+"""`pfbr infer`: posteriors of recorded streams into a file, or of a live one, line by line."""
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TextIO
+
+import jax
+import numpy as np
+import typer
+from rich.console import Console
+
+import pfbr
+from pfbr.cli import spec
+from pfbr.cli.observations import FORMATS, parse_line, read
+from pfbr.cli.output import check_writable, write_npz
+from pfbr.errors import InputError, PfbrError
+from pfbr.models import Model, observation_shape
+from pfbr.particles import weighted_cov, weighted_mean
+
+
+def infer(
+    operator: str = typer.Argument(
+        metavar="OPERATOR", help="A file made by `pfbr train`, or the word `gaussian` (needs no training)."
+    ),
+    model: str = typer.Argument(metavar="SPEC", help=spec.HELP),
+    observations: str = typer.Argument(
+        metavar="OBSERVATIONS", help=f"{FORMATS}; or `-`: JSON lines from standard input, answered one by one."
+    ),
+    out: Path | None = typer.Option(None, "--out", help="The .npz file to write; optional with `-`."),
+    particles: int = typer.Option(256, "--particles", min=2, help="How many particles carry the posterior."),
+    seed: int = typer.Option(0, "--seed", help="Same seed, same answer."),
+) -> None:
+    """Update a posterior with each observation of a stream.
+
+    The .npz holds, after every observation, `particles` (…, T, N, d), `weights` and `log_density` (…, T, N), `mean`
+    (…, T, d), `covariance` (…, T, d, d), and what the method reports about its steps, each (…, T).
+
+    A live stream answers every line at once; a bad line gets an answer with the key "error" and changes nothing.
+
+    Examples:
+
+        pfbr infer mixture.pfbr gaussian-mixture stream.csv --out posterior.npz
+
+        echo '[0.3]' | pfbr infer gaussian gaussian-mixture -
+    """
+    live = observations == "-"
+    if out is None and not live:
+        raise InputError("--out FILE.npz is needed to keep the posteriors of a file of observations.")
+    if out is not None:
+        check_writable(out, suffix=".npz")
+    chosen = pfbr.gaussian_operator() if operator == "gaussian" else pfbr.load(operator)
+    problem = spec.resolve(model)
+    key = jax.random.key(seed)
+    console = Console(stderr=True)
+    if live:
+        session = pfbr.Session(key, chosen, problem, num_particles=particles)
+        arrays = _answer(session, problem, sys.stdin, sys.stdout, keep=out is not None)
+    else:
+        streams = read(Path(observations), problem)
+        with console.status(f"updating {particles} particles through {streams.shape} observations"):
+            arrays = _whole(pfbr.run(key, chosen, problem, streams, num_particles=particles))
+    if out is not None and arrays:
+        write_npz(out, arrays)
+        console.print(f"wrote {out}: " + ", ".join(f"{name} {value.shape}" for name, value in arrays.items()))
+
+
+def _whole(trace: Any) -> dict[str, np.ndarray]:
+    """What is kept of a recorded stream."""
+    held = trace.particles
+    arrays = {"particles": held.points, "weights": np.exp(held.log_weights)}
+    if held.log_density is not None:
+        arrays["log_density"] = held.log_density
+    arrays |= {"mean": weighted_mean(held), "covariance": weighted_cov(held), **trace.info}
+    return {name: np.asarray(value) for name, value in arrays.items()}
+
+
+def _answer(
+    session: Any, model: Model, lines: Iterable[str], answers: TextIO, *, keep: bool
+) -> dict[str, np.ndarray] | None:
+    """One line of JSON for every line that comes in; with `keep`, all posteriors stacked as for a file."""
+    shape, kept = observation_shape(model), []
+
+    def say(answer: dict[str, Any]) -> None:
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+    for number, line in _until_interrupted(lines):
+        if not line.strip():
+            continue
+        try:
+            posterior = session.update(parse_line(line, shape, f"line {number}"))
+        except PfbrError as error:
+            say({"line": number, "error": str(error)})
+            continue
+        covariance = posterior.cov()
+        say(
+            {
+                "stage": session.stage,
+                "mean": posterior.mean().tolist(),
+                "std": np.sqrt(np.diagonal(covariance)).tolist(),
+                "covariance": covariance.tolist(),
+                "info": {name: _plain(value) for name, value in posterior.info.items()},
+            }
+        )
+        if keep:
+            kept.append(_one(posterior))
+    return {name: np.stack([stage[name] for stage in kept]) for name in kept[0]} if kept else None
+
+
+def _one(posterior: Any) -> dict[str, Any]:
+    arrays = {"particles": posterior.particles, "weights": posterior.weights}
+    if posterior.log_density is not None:
+        arrays["log_density"] = posterior.log_density
+    return arrays | {"mean": posterior.mean(), "covariance": posterior.cov(), **posterior.info}
+
+
+def _until_interrupted(lines: Iterable[str]) -> Iterable[tuple[int, str]]:
+    """Ctrl-C ends a live stream as its end does: what was kept is still written."""
+    try:
+        yield from enumerate(lines, start=1)
+    except KeyboardInterrupt:
+        return
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no word for infinity or NaN."""
+    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -1,0 +1,179 @@
+"""A model from a few words: a built-in name with settings, or an object in a Python file."""
+
+import difflib
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from pfbr.errors import FileError, InputError, ModelError
+from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics, LogisticRegression, Model
+
+HELP = (
+    "The model: a built-in name with optional settings (gaussian-mean:dim=8,observation_std=3; gaussian-mixture; "
+    "linear-dynamics:dim=10,seed=0 or linear-dynamics:system=file.npz; logistic-regression:dim=5), or "
+    "file.py:attribute for a model of your own."
+)
+
+
+def _gaussian_mean(dim: int = 2, prior_std: float = 1.0, observation_std: float = 3.0) -> Model:
+    return GaussianMean(_positive("dim", dim), prior_std, observation_std)
+
+
+def _gaussian_mixture(prior_std: float = 1.0, observation_std: float = 1.0) -> Model:
+    return GaussianMixture(prior_std, observation_std)
+
+
+def _logistic_regression(dim: int = 2, prior_std: float = 1.0) -> Model:
+    return LogisticRegression(_positive("dim", dim), prior_std)
+
+
+def _linear_dynamics(
+    dim: int = 2,
+    seed: int = 0,
+    transition_std: float = 1.0,
+    observation_std: float = 1.0,
+    prior_std: float = 1.0,
+    system: str = "",
+) -> Model:
+    """A random system by size and seed, or the matrices A and B of an .npz file."""
+    stds = {"transition_std": transition_std, "observation_std": observation_std, "prior_std": prior_std}
+    if not system:
+        drawn = LinearDynamics.random(seed, _positive("dim", dim))
+        return LinearDynamics(drawn.A, drawn.B, **stds)
+    try:
+        with np.load(system, allow_pickle=False) as arrays:
+            stored = {name: arrays[name] for name in arrays.files}
+    except FileNotFoundError:
+        raise FileError(f"there is no file {system!r}. `system=` needs an .npz file with matrices A and B.") from None
+    except Exception as error:
+        raise FileError(
+            f"{system!r} is not an .npz file that can be read ({error}). Write it with np.savez."
+        ) from error
+    if missing := {"A", "B"} - stored.keys():
+        raise FileError(
+            f"{system!r} lacks {' and '.join(sorted(missing))}; it holds {', '.join(sorted(stored)) or 'nothing'}. "
+            "Write it with np.savez(file, A=A, B=B)."
+        )
+    return LinearDynamics(
+        stored["A"], stored["B"], **{name: float(stored.get(name, std)) for name, std in stds.items()}
+    )
+
+
+BUILT_IN: dict[str, Callable[..., Model]] = {
+    "gaussian-mean": _gaussian_mean,
+    "gaussian-mixture": _gaussian_mixture,
+    "linear-dynamics": _linear_dynamics,
+    "logistic-regression": _logistic_regression,
+}
+
+
+def resolve(spec: str) -> Model:
+    """The model that `spec` names; every way to be wrong has an error that says what to write instead."""
+    path, colon, attribute = spec.rpartition(":")
+    if spec.endswith(".py"):
+        raise InputError(f"{spec!r} names a file but no model in it. Write {spec}:NAME, NAME a model defined there.")
+    if colon and path.endswith(".py"):
+        return _from_file(Path(path), attribute)
+    name, _, settings = spec.partition(":")
+    if name not in BUILT_IN:
+        raise InputError(
+            f"there is no built-in model {name!r}.{_closest(name, BUILT_IN)} Built in: {', '.join(BUILT_IN)}; "
+            "for a model of your own write file.py:attribute."
+        )
+    build = BUILT_IN[name]
+    return build(**_parse_settings(name, settings, inspect.signature(build).parameters))
+
+
+def _parse_settings(name: str, text: str, known: Any) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            raise InputError(f"{part!r} in the settings of {name} is not of the form key=value.")
+        if key not in known:
+            raise InputError(f"{name} has no setting {key!r}.{_closest(key, known)} It knows: {', '.join(known)}.")
+        kind = known[key].annotation
+        try:
+            settings[key] = kind(value)
+        except ValueError:
+            expected = {int: "a whole number", float: "a number"}[kind]
+            raise InputError(f"the setting {key} of {name} must be {expected}; got {value!r}.") from None
+        if key.endswith("_std") and not 0 < settings[key] < float("inf"):
+            raise InputError(f"the setting {key} of {name} must be positive and finite; got {value!r}.")
+    return settings
+
+
+def _from_file(path: Path, attribute: str) -> Model:
+    module = _load(path)
+    public = [name for name in vars(module) if not name.startswith("_")]
+    if not hasattr(module, attribute):
+        raise InputError(
+            f"{str(path)!r} has no attribute {attribute!r}.{_closest(attribute, public)} "
+            f"Models it defines: {', '.join(_models_in(module)) or 'none'}."
+        )
+    found = getattr(module, attribute)
+    if not isinstance(found, Model) and callable(found):
+        try:
+            found = found()
+        except Exception as error:
+            raise ModelError(
+                f"{attribute!r} in {str(path)!r} could not be called without arguments ({type(error).__name__}: {error}). "
+                f"Give a finished model instead, e.g. `model = {attribute}(...)`, and name that."
+            ) from error
+    if not isinstance(found, Model):
+        raise ModelError(
+            f"{attribute!r} in {str(path)!r} is of type {type(found).__name__}, not a model. "
+            "Derive it from pfbr.models.Model (or StateSpaceModel) and name an instance, a class or a function."
+        )
+    return found
+
+
+def _load(path: Path) -> ModuleType:
+    if not path.is_file():
+        siblings = [file.name for file in path.parent.glob("*.py")] if path.parent.is_dir() else []
+        raise FileError(
+            f"there is no file {str(path)!r}.{_closest(path.name, siblings)} Check the path before the colon."
+        )
+    name = f"pfbr_spec_{path.stem}"
+    description = importlib.util.spec_from_file_location(name, path)
+    assert description is not None and description.loader is not None  # a .py file always has a loader
+    module = importlib.util.module_from_spec(description)
+    sys.modules[name] = module  # dataclasses look their module up while they are made
+    sys.path.insert(0, str(path.parent.resolve()))  # as when the file is run: its neighbours can be imported
+    try:
+        description.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        line = error.lineno if isinstance(error, SyntaxError) else (lines[-1] if lines else None)
+        where = f", line {line}" if line else ""
+        raise ModelError(f"{str(path)!r}{where} fails when it is run: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(str(path.parent.resolve()))
+    return module
+
+
+def _models_in(module: ModuleType) -> list[str]:
+    def counts(value: Any) -> bool:
+        own_class = isinstance(value, type) and issubclass(value, Model) and value.__module__ == module.__name__
+        return isinstance(value, Model) or own_class
+
+    return [name for name, value in vars(module).items() if counts(value)]
+
+
+def _closest(name: str, candidates: Any) -> str:
+    near = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.5)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def _positive(name: str, value: int) -> int:
+    if value < 1:
+        raise InputError(f"the setting {name} must be at least 1; got {value}.")
+    return value
