@@ -1,0 +1,59 @@
+"""The fully adapted particle filter: resample by p(o | x_{m-1}), then draw from p(x_m | x_{m-1}, o).
+
+Follows Pitt and Shephard, "Filtering via simulation: auxiliary particle filters" (1999), with the optimal proposal of
+Doucet, Godsill and Andrieu (2000). Both laws have a formula where the model is linear and Gaussian.
+"""
+
+import equinox as eqx
+import jax
+from jax import numpy as jnp
+
+from pfbr.baselines import edge
+from pfbr.baselines.resampling import check_scheme, check_threshold, resample, when_poor
+from pfbr.models.base import Model
+from pfbr.online import OnlineMethod
+from pfbr.particles import Particles, equally_weighted, ess, normalise
+from pfbr.shapes import Key, Observation
+
+
+class OptimalSMC(OnlineMethod):
+    """w ∝ N(o; B A x, B Q Bᵀ + R), resample, then x_m ~ N(A x + K (o − B A x), (I − K B) Q).
+
+    The weights do not depend on the move, so resampling comes before it: after it, no two particles are alike.
+    """
+
+    resampling: str = eqx.field(static=True, default="systematic", converter=check_scheme)
+    threshold: float = eqx.field(static=True, default=1.0, converter=check_threshold)
+
+    def init(self, key: Key, model: Model, num_particles: int) -> Particles:
+        edge.accept(self, model, num_particles)
+        return equally_weighted(edge.prior_points(key, model, num_particles))
+
+    def update(self, key: Key, model: Model, state: Particles, observation: Observation) -> tuple[Particles, dict]:
+        observation = edge.accept_observation(model, observation).reshape(-1)
+        resample_key, noise_key = jax.random.split(key)
+        A, Q, B, R, _, _ = model.linear_gaussian()  # type: ignore[misc]
+        innovation_cov = B @ Q @ B.T + R
+        log_predictive = jax.scipy.stats.multivariate_normal.logpdf(
+            observation, state.points @ (B @ A).T, innovation_cov
+        )
+        log_weights = state.log_weights + log_predictive
+        info = {"ess": ess(log_weights), "log_evidence_increment": jax.nn.logsumexp(log_weights)}
+        weighted = Particles(state.points, normalise(log_weights))
+        kept = when_poor(weighted, self.threshold, lambda p: resample(resample_key, p, self.resampling))
+
+        gain = jnp.linalg.solve(innovation_cov, B @ Q).T
+        predicted = kept.points @ A.T
+        centres = predicted + (observation - predicted @ B.T) @ gain.T
+        shrink = jnp.eye(Q.shape[0]) - gain @ B
+        variances, axes = jnp.linalg.eigh(shrink @ Q @ shrink.T + gain @ R @ gain.T)  # Q may be singular
+        noise = jax.random.normal(noise_key, centres.shape) * jnp.sqrt(jnp.maximum(variances, 0.0))
+        return Particles(centres + noise @ axes.T, kept.log_weights), info
+
+    def particles(self, state: Particles) -> Particles:
+        return state
+
+    def unsupported(self, model: Model) -> str | None:
+        if model.linear_gaussian() is None:
+            return "its optimal proposal has no formula (`linear_gaussian()` is None); use BootstrapSMC or AESMC."
+        return edge.needs_dynamics(model, "IBIS")
