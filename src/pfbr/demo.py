@@ -5,6 +5,7 @@ Only computes and writes records; `pfbr.report` and `pfbr.figures` draw from the
 
 import json
 import time
+import zipfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -64,7 +65,7 @@ class DemoRecord:
                 f"{str(directory)!r} holds no records of a demonstration ({SETTINGS_FILE} and {ARRAYS_FILE}). "
                 "Make them with `pfbr demo --out DIR`."
             ) from None
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
             raise FileError(f"the records in {str(directory)!r} are damaged or cut short ({error}).") from error
 
 

@@ -1,6 +1,7 @@
 """Records to figures for paper and README: draws what was measured and computes nothing."""
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -12,7 +13,7 @@ from pfbr.demo import DemoRecord
 COLOURS = {"exact": "#16181d", "pfbr": "#1f63d2", "smc": "#d1541c", "never": "#8a909b", "truth": "#6d4bb8"}
 NAMES = {"exact": "exact draws", "pfbr": "pfbr", "smc": "one-pass SMC", "never": "never learning"}
 SHOWN_STAGES = (1, 5, 10, 30)
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
     "axes.edgecolor": "#c9ccd3",
@@ -35,7 +36,7 @@ def demo_figure(directory: Path) -> list[Path]:
     stages = [stage for stage in SHOWN_STAGES if stage <= num_observations] or [num_observations]
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(12, 6.6), layout="constrained", facecolor="white")
-        left, right = figure.subfigures(1, 2, width_ratios=(1.7, 1))
+        left, right = figure.subfigures(1, 2, width_ratios=(1.7, 1), squeeze=False)[0]
         axes = left.subplots(3, len(stages), sharex=True, sharey=True, squeeze=False)
         for column, stage in enumerate(stages):
             _posterior_column(axes[:, column], record, stage)
@@ -45,7 +46,7 @@ def demo_figure(directory: Path) -> list[Path]:
         _score(upper, record)
         _mass(lower, record)
         paths = [directory / "demo.png", directory / "demo.svg"]
-        figure.savefig(paths[0], dpi=160, metadata={"Software": None})
+        figure.savefig(paths[0], dpi=120, metadata={"Software": None})
         figure.savefig(paths[1], metadata={"Date": None})
     return paths
 

@@ -65,13 +65,13 @@ def _demo_data(record: DemoRecord) -> dict[str, Any]:
         "table": table_stages(num_observations),
         "texts": {
             "lead": (
-                f"Each observation comes from one of two bells, centred at x₁ and at x₁ + x₂. Which bell is which cannot "
-                f"be told, so the posterior has two modes. The operator never saw this stream: every observation "
+                "Each observation comes from one of two bells, centred at x₁ and at x₁ + x₂. Which bell is which "
+                "cannot be told, so the posterior has two modes. The operator never saw this stream: every observation "
                 f"moves its {num_particles} particles once, nothing is refitted, and no past observation is kept."
             ),
             "panel-note": (
-                f"Contours enclose {', '.join(f'{100 * mass:.0f} %' for mass in settings['contour_masses'])} of the true "
-                f"posterior. The cross marks x = {_point(u, v)}, from which the stream was drawn; "
+                f"Contours enclose {', '.join(f'{100 * mass:.0f} %' for mass in settings['contour_masses'])} "
+                f"of the true posterior. The cross marks x = {_point(u, v)}, from which the stream was drawn; "
                 f"{_point(u + v, -v)} explains it as well. SMC’s particles have weights, shown by their size."
             ),
             "mass-note": f"Share of the posterior near {_point(u, v)}; the mode near {_point(u + v, -v)} has the rest.",

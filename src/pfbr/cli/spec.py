@@ -124,8 +124,9 @@ def _from_file(path: Path, attribute: str) -> Model:
             found = found()
         except Exception as error:
             raise ModelError(
-                f"{attribute!r} in {str(path)!r} could not be called without arguments ({type(error).__name__}: {error}). "
-                f"Give a finished model instead, e.g. `model = {attribute}(...)`, and name that."
+                f"{attribute!r} in {str(path)!r} could not be called without arguments "
+                f"({type(error).__name__}: {error}). Give a finished model instead, e.g. `model = {attribute}(...)`, "
+                "and name that."
             ) from error
     if not isinstance(found, Model):
         raise ModelError(
@@ -143,7 +144,8 @@ def _load(path: Path) -> ModuleType:
         )
     name = f"pfbr_spec_{path.stem}"
     description = importlib.util.spec_from_file_location(name, path)
-    assert description is not None and description.loader is not None  # a .py file always has a loader
+    if description is None or description.loader is None:
+        raise FileError(f"{str(path)!r} cannot be run as Python.")
     module = importlib.util.module_from_spec(description)
     sys.modules[name] = module  # dataclasses look their module up while they are made
     sys.path.insert(0, str(path.parent.resolve()))  # as when the file is run: its neighbours can be imported
