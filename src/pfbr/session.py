@@ -6,7 +6,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-from jax import numpy as jnp
 from jaxtyping import ArrayLike
 
 from pfbr.checks import (
@@ -97,7 +96,7 @@ def run(key: Key, method: OnlineMethod, model: Model, observations: ArrayLike, *
     result = (trace_many if many else trace)(
         checked_key(key), method, model, array, checked_num_particles(num_particles)
     )
-    lost = np.argwhere(~np.all(np.isfinite(result.particles.points), axis=(-2, -1)))
+    lost = np.argwhere(~_has_posterior(result.particles, result.info))
     if lost.size:
         *stream, stage = (int(i) for i in lost[0])
         where = f"observation {stage + 1}" + (f" of stream {stream[0] + 1}" if stream else "")
@@ -123,7 +122,7 @@ class Session:
         step_key = jax.random.fold_in(self._key, self.stage)
         state, info = _jitted_step(step_key, self.operator, self.model, self._state, array)
         particles = self.operator.particles(state)
-        if not bool(jnp.all(jnp.isfinite(particles.points))):
+        if not _has_posterior(particles, info):
             raise LikelihoodError(_no_posterior(f"observation {self.stage + 1}"))
         self._state, self.stage = state, self.stage + 1
         return Posterior(particles, info)
@@ -142,6 +141,12 @@ def checked_fit_together(method: OnlineMethod, model: Model) -> None:
     reason = method.unsupported(model)
     if reason is not None:
         raise InputError(reason)
+
+
+def _has_posterior(particles: Particles, info: dict) -> np.ndarray:
+    """Whether every particle is finite and, where the method says so, the observation is possible at some of them."""
+    finite = np.all(np.isfinite(np.asarray(particles.points)), axis=(-2, -1))
+    return finite & (np.asarray(info.get("alive", 1.0)) > 0)
 
 
 def _no_posterior(where: str) -> str:

@@ -54,7 +54,8 @@ class GridTruth(Truth):
     def sample(self, key: Key, num: int) -> Points:
         cell_key, inside_key = jax.random.split(key)
         g = self.log_mass.shape[-1]
-        cell = jax.random.categorical(cell_key, self.log_mass.reshape(-1), shape=(num,))
+        below = jnp.cumsum(jnp.exp(self.log_mass.reshape(-1)))
+        cell = jnp.searchsorted(below, below[-1] * jax.random.uniform(cell_key, (num,)))
         corner = jnp.stack([cell // g, cell % g], axis=-1)
         return self.lower + (corner + jax.random.uniform(inside_key, (num, 2))) * (self.upper - self.lower) / g
 
@@ -106,6 +107,7 @@ def grid(model: Model, observations: Observations, *, cells: int = 256, refineme
     """
     if int(model.dim) != 2 or isinstance(model, StateSpaceModel):
         raise InputError(f"a grid needs a model with dim 2 and no dynamics; {type(model).__name__} is not one.")
+    coarse = max(16, cells // 3)  # enough to find the box
     draws = jax.vmap(model.sample_prior)(jax.random.split(jax.random.key(0), 4096))
     middle, reach = jnp.mean(draws, 0), jnp.max(jnp.abs(draws - jnp.mean(draws, 0)), 0)
 
@@ -118,7 +120,7 @@ def grid(model: Model, observations: Observations, *, cells: int = 256, refineme
         prior = jax.vmap(model.log_prior)(points)
         return jax.lax.scan(include, prior, (jnp.arange(observations.shape[0]), observations))[0]
 
-    def evaluate(lower, upper, stage):
+    def evaluate(lower, upper, stage, cells):
         ticks = (jnp.arange(cells) + 0.5) / cells
         unit = jnp.stack(jnp.meshgrid(ticks, ticks, indexing="ij"), -1).reshape(-1, 2)
         points = lower + unit * (upper - lower)
@@ -127,14 +129,14 @@ def grid(model: Model, observations: Observations, *, cells: int = 256, refineme
     def at_stage(stage):
         lower, upper = middle - 2.0 * reach, middle + 2.0 * reach
         for _ in range(refinements):
-            points, values = evaluate(lower, upper, stage)
+            points, values = evaluate(lower, upper, stage, coarse)
             alive = (values > jnp.max(values) - 14.0)[:, None]
-            margin = 2.0 * (upper - lower) / cells
+            margin = 2.0 * (upper - lower) / coarse
             lower, upper = (
                 jnp.min(jnp.where(alive, points, jnp.inf), 0) - margin,
                 jnp.max(jnp.where(alive, points, -jnp.inf), 0) + margin,
             )
-        _, values = evaluate(lower, upper, stage)
+        _, values = evaluate(lower, upper, stage, cells)
         total = jax.nn.logsumexp(values)
         log_evidence = total + jnp.sum(jnp.log((upper - lower) / cells))
         return GridTruth(lower, upper, (values - total).reshape(cells, cells), log_evidence)

@@ -38,6 +38,10 @@ class View(eqx.Module):
 def view(support: Points, likelihood: Likelihood) -> View:
     frame = frame_of(support)
     values, scores = likelihood.values_and_scores(support)
+    # A particle that the observation rules out (−inf) has no score; it counts like the least likely of the others.
+    alive = jnp.isfinite(values) & jnp.all(jnp.isfinite(scores), axis=-1)
+    values = jnp.where(alive, values, jnp.min(jnp.where(alive, values, jnp.inf)))
+    scores = jnp.where(alive[:, None], scores, 0.0)
     return View(frame, frame.whiten(support), values - jnp.mean(values), frame.covectors(scores))
 
 

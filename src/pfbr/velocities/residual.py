@@ -1,11 +1,9 @@
 """A learned correction on top of the training-free velocity, for likelihoods it has never seen."""
 
-import equinox as eqx
 import jax
 from jax import numpy as jnp
 from jaxtyping import Array, Float
 
-from pfbr.embedding import Dense, DeepSet
 from pfbr.likelihood import Likelihood
 from pfbr.shapes import Key, PerParticle, Points, Scalar
 from pfbr.velocities.base import Velocity
@@ -21,31 +19,34 @@ class ResidualVelocity(Velocity):
     (for a given density it solves ∇·(q v) = −q (ℓ − mean ℓ), which is linear in ℓ). W_a = W_m = 0 at first, so that an
     untrained correction is none.
 
-    a(w) has two hidden layers, and (c, s) only set the weights of the last one, so that the divergence is exact and
-    costs one more product of the hidden layer's size.
+    One hidden layer y(w) serves three purposes: its mean over the set is the summary z of the set's shape, and with z
+    it gives the features b and the second hidden layer a. (c, s) only set the weights of the last layer, so that the
+    divergence is exact and costs one more product of the hidden layer's size.
     """
 
-    summary: DeepSet
-    features: Dense
-    first: Array
-    first_from_summary: Array
-    second: Array
-    second_from_summary: Array
+    first: Float[Array, "d h"]
+    first_bias: Float[Array, " h"]
+    summarise: Float[Array, "h h"]
+    second: Float[Array, "h h"]
+    second_from_summary: Float[Array, "h1 h"]
+    features: Float[Array, "h p"]
+    features_from_summary: Float[Array, "h1 p"]
     along_scores: Float[Array, "p h"]
     along_values: Float[Array, "p d h"]
 
     def __init__(self, key: Key, dim: int, *, width: int = 64, num_features: int = 32):
-        keys = jax.random.split(key, 6)
+        keys = jax.random.split(key, 7)
 
         def weight(k, m, n):
             return jax.random.normal(k, (m, n)) / jnp.sqrt(m)
 
-        self.summary = DeepSet(keys[0], dim, width, layers=2)
-        self.features = Dense(keys[1], (dim + width, width, num_features))
-        self.first = weight(keys[2], dim, width)
-        self.first_from_summary = weight(keys[3], width + 1, width)
-        self.second = weight(keys[4], width, width)
-        self.second_from_summary = weight(keys[5], width + 1, width)
+        self.first = weight(keys[0], dim, width)
+        self.first_bias = jax.random.uniform(keys[1], (width,), minval=-1.5, maxval=1.5)  # bends across the set
+        self.summarise = weight(keys[2], width, width)
+        self.second = weight(keys[3], width, width)
+        self.second_from_summary = weight(keys[4], width + 1, width)
+        self.features = weight(keys[5], width, num_features)
+        self.features_from_summary = weight(keys[6], width + 1, num_features)
         self.along_scores = jnp.zeros((num_features, width))
         self.along_values = jnp.zeros((num_features, dim, width))
 
@@ -57,23 +58,25 @@ class ResidualVelocity(Velocity):
     ) -> tuple[Points, PerParticle]:
         seen = view(support, likelihood)
         push, half_slope = affine_part(seen)
-        w = seen.frame.whiten(points)
         out, summary = self._last_layer(seen)
-        y1 = jnp.tanh(w @ self.first + summary @ self.first_from_summary)
+        w = seen.points if points is support else seen.frame.whiten(points)
+        y1 = self._hidden(w)
         y2 = jnp.tanh(y1 @ self.second + summary @ self.second_from_summary)
-        correction = y2 @ out.T
-        trace = jnp.sum(((1 - y1**2) @ (self.second * (self.first.T @ out))) * (1 - y2**2), axis=-1)
+        trace = jnp.sum(((1 - y1**2) @ (self.second * (out @ self.first).T)) * (1 - y2**2), axis=-1)
         rate = context.rate(t)
-        velocity = seen.frame.vectors(push + w @ half_slope + correction)
+        velocity = seen.frame.vectors(push + w @ half_slope + y2 @ out)
         return rate * velocity, rate * (jnp.trace(half_slope) + trace)
 
-    def _last_layer(self, seen: View) -> tuple[Float[Array, "d h"], Float[Array, " s"]]:
-        """Weights of the last layer, set by what the likelihood looks like on the set; and the set's own summary."""
+    def _hidden(self, w: Points) -> Float[Array, "n h"]:
+        return jnp.tanh(w @ self.first + self.first_bias)
+
+    def _last_layer(self, seen: View) -> tuple[Float[Array, "h d"], Float[Array, " h1"]]:
+        """Weights of the last layer, set by what the likelihood looks like on the set; and the set's summary."""
         n = seen.points.shape[0]
-        summary = self.summary(seen.points)
-        spread = jnp.broadcast_to(summary, (n, summary.shape[0]))
-        features = self.features(jnp.concatenate([seen.points, spread], axis=-1))
+        hidden = self._hidden(seen.points)
+        summary = jnp.append(jnp.tanh(jnp.mean(hidden, axis=0) @ self.summarise), 1.0)
+        features = jnp.tanh(hidden @ self.features + summary @ self.features_from_summary)
         scores = features.T @ seen.scores / n  # (p, d)
         values = features.T @ seen.values / n  # (p,)
-        out = scores.T @ self.along_scores + jnp.einsum("p,pdh->dh", values, self.along_values)
-        return out, jnp.append(summary, 1.0)
+        out = self.along_scores.T @ scores + jnp.einsum("p,pdh->hd", values, self.along_values)
+        return out, summary
