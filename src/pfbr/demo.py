@@ -37,7 +37,7 @@ class DemoSettings:
     num_observations: int = 30  # as in the paper
     num_particles: int = 256  # as in the paper
     num_truth_draws: int = 4096  # to average the score over; its standard error is then about 0.02
-    reach: float = 3.6  # half the side of the window; the posterior leaves it less than one time in a thousand
+    reach: float = 4.2  # half the side of the window; the posterior leaves it less than one time in a thousand
     cells: int = 96  # per side of the picture of the density, not of the grid behind it
     contour_masses: tuple[float, ...] = (0.5, 0.8, 0.95)  # each line encloses this much of the posterior
 

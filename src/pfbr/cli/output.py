@@ -1,7 +1,6 @@
 """Files that are whole or not there: written beside their place and moved into it."""
 
 import os
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -26,11 +25,12 @@ def check_writable(path: Path, *, suffix: str) -> Path:
 
 def write_npz(path: Path, arrays: dict[str, np.ndarray]) -> None:
     """All arrays or none: an error half-way leaves what was there before."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=".npz")
+    # Not tempfile's: its files are readable by their owner alone, and would stay so in their place.
+    temporary = path.with_name(f".{path.stem}-{os.getpid()}.npz")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
