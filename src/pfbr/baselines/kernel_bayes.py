@@ -1,0 +1,151 @@
+"""Kernel Bayes' rule: the posterior as a weighted sum of features of simulated pairs, by linear algebra alone.
+
+Follows Fukumizu, Song and Gretton, "Kernel Bayes' rule: Bayesian inference with positive definite kernels" (2013), and
+for equal weights the kernel herding of Chen, Welling and Smola, "Super-samples from kernel herding" (2010). The
+likelihood is never evaluated: pairs (X_i, Y_i) are drawn from the model once, and the rest is Gram matrices.
+"""
+
+import equinox as eqx
+import jax
+from jax import numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from pfbr.baselines import edge
+from pfbr.errors import InputError
+from pfbr.kernels import squared_distances
+from pfbr.models.base import Model, has_observations
+from pfbr.online import OnlineMethod
+from pfbr.particles import Particles, equally_weighted
+from pfbr.shapes import Key, Observation, Points
+
+Weights = Float[Array, " n"]
+
+
+class Pairs(eqx.Module):
+    """Simulated unknowns with an observation each, their next states, and the Gram matrices between them."""
+
+    x: Points
+    moved: Points
+    y: Float[Array, "n k"]
+    x_scale: Float[Array, " d"]
+    y_scale: Float[Array, " k"]
+    gram_x: Float[Array, "n n"]
+    gram_y: Float[Array, "n n"]
+
+
+class KernelBayesState(eqx.Module):
+    """Signed weights on the simulated unknowns, and the equally weighted points that stand for them."""
+
+    pairs: Pairs
+    weights: Weights
+    herded: Particles
+
+
+class KernelBayes(OnlineMethod):
+    """μ = (G_X + n ε I)⁻¹ G_XU γ, Λ = diag μ, w = Λ G_Y ((Λ G_Y)² + δ I)⁻¹ Λ k_Y(o).
+
+    γ on U is the last posterior, moved by the dynamics where there are any. `num_pairs` draws stand for the prior;
+    `bandwidth` is in units of the median distance; ε = `smoothing`, δ = `regularisation`: choose the three with `tune`.
+    """
+
+    num_pairs: int = eqx.field(static=True, default=400)
+    bandwidth: float = 1.0
+    smoothing: float = 1e-3
+    regularisation: float = 1e-2
+
+    def init(self, key: Key, model: Model, num_particles: int) -> KernelBayesState:
+        edge.accept(self, model, num_particles)
+        pairs = simulate_pairs(key, model, self.num_pairs, self.bandwidth)
+        weights = jnp.full(self.num_pairs, 1.0 / self.num_pairs)
+        return KernelBayesState(pairs, weights, _herded(pairs, weights, num_particles))
+
+    def update(self, key: Key, model: Model, state: KernelBayesState, observation: Observation):
+        observation = edge.accept_observation(model, observation)
+        pairs = state.pairs
+        cross = rbf_gram(pairs.x, pairs.moved, pairs.x_scale)
+        mu = embed(pairs, cross @ state.weights, self.smoothing)
+        weights = condition(pairs, mu, observation, self.regularisation)
+        herded = _herded(pairs, weights, state.herded.num_particles)
+        return KernelBayesState(pairs, weights, herded), {"ess": signed_ess(weights)}
+
+    def particles(self, state: KernelBayesState) -> Particles:
+        return state.herded
+
+    def unsupported(self, model: Model) -> str | None:
+        return needs_simulation(model)
+
+
+def simulate_pairs(key: Key, model: Model, num: int, bandwidth: float | Array) -> Pairs:
+    """Unknowns from the prior (spread over time where they move), observations of them, and one more move each."""
+    if num < 2:
+        raise InputError(f"`num_pairs` must be at least 2; got {num}.")
+    prior_key, walk_key, observe_key, move_key = jax.random.split(key, 4)
+    x = edge.prior_points(prior_key, model, num)
+    walk = 8  # pairs from several times cover where a moving unknown goes, not only where it starts
+
+    def wander(points, indexed):
+        step, step_key = indexed
+        moved = edge.predict(step_key, model, points)
+        return jnp.where((jnp.arange(num) % walk >= step)[:, None], moved, points), None
+
+    x, _ = jax.lax.scan(wander, x, (jnp.arange(walk), jax.random.split(walk_key, walk)))
+    y = jax.vmap(model.sample_observation)(jax.random.split(observe_key, num), x).reshape(num, -1)
+    x_scale, y_scale = bandwidth * _median_scale(x), bandwidth * _median_scale(y)
+    moved = edge.predict(move_key, model, x)
+    return Pairs(x, moved, y, x_scale, y_scale, rbf_gram(x, x, x_scale), rbf_gram(y, y, y_scale))
+
+
+def _median_scale(points: Points) -> Float[Array, " d"]:
+    """Standard deviations, stretched so that the median distance between two points is one."""
+    std = jnp.std(points, axis=0) + 1e-12
+    distances = jnp.sqrt(squared_distances(points / std, points / std))
+    return std * jnp.maximum(jnp.median(distances), 1e-6)
+
+
+def rbf_gram(a: Points, b: Points, scale: Float[Array, " d"]) -> Float[Array, "n m"]:
+    """exp(−½ ‖(a − b) / scale‖²)"""
+    return jnp.exp(-0.5 * squared_distances(a / scale, b / scale))
+
+
+def embed(pairs: Pairs, values: Weights, smoothing: float | Array) -> Weights:
+    """Weights on the simulated unknowns for an embedding known by its values at them."""
+    n = values.shape[0]
+    return jnp.linalg.solve(pairs.gram_x + n * smoothing * jnp.eye(n), values)
+
+
+def condition(pairs: Pairs, mu: Weights, observation: Observation, regularisation: float | Array) -> Weights:
+    """Kernel Bayes' rule for a prior with weights μ; the answer sums to one and may be negative in places."""
+    n = mu.shape[0]
+    weighed = mu[:, None] * pairs.gram_y
+    seen = rbf_gram(pairs.y, observation.reshape(1, -1), pairs.y_scale)[:, 0]
+    w = weighed @ jnp.linalg.solve(weighed @ weighed + regularisation * jnp.eye(n), mu * seen)
+    total = jnp.sum(w)
+    return w / jnp.where(jnp.abs(total) > 1e-6, total, 1.0)
+
+
+def herd(gram: Float[Array, "n n"], weights: Weights, num: int) -> Int[Array, " num"]:
+    """Indices of `num` points whose equal-weight embedding follows the weighted one, chosen greedily."""
+    values = gram @ weights
+
+    def choose(carry, i):
+        taken = carry
+        best = jnp.argmax(values - taken / (i + 1.0))
+        return taken + gram[best], best
+
+    return jax.lax.scan(choose, jnp.zeros_like(values), jnp.arange(num))[1]
+
+
+def _herded(pairs: Pairs, weights: Weights, num: int) -> Particles:
+    return equally_weighted(pairs.x[herd(pairs.gram_x, weights, num)])
+
+
+def signed_ess(weights: Weights) -> Array:
+    """(Σ w)² / Σ w², for weights that may be negative."""
+    return jnp.sum(weights) ** 2 / jnp.sum(weights**2)
+
+
+def needs_simulation(model: Model) -> str | None:
+    """The reason to refuse a model that cannot draw observations, or None."""
+    if has_observations(model):
+        return None
+    return "it learns from simulated observations: add `sample_observation(key, x)` to the model."

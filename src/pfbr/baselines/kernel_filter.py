@@ -1,0 +1,59 @@
+"""The kernel Monte Carlo filter: move particles by the dynamics, correct them by kernel Bayes' rule, herd, repeat.
+
+Follows Kanagawa, Nishiyama, Gretton and Fukumizu, "Filtering with state-observation examples via kernel Monte Carlo
+filter" (2016): unlike kernel Bayes' rule throughout, prediction samples the dynamics, and herding renews the particles.
+"""
+
+import equinox as eqx
+import jax
+from jax import numpy as jnp
+
+from pfbr.baselines import edge
+from pfbr.baselines.kernel_bayes import (
+    KernelBayesState,
+    condition,
+    embed,
+    herd,
+    needs_simulation,
+    rbf_gram,
+    signed_ess,
+    simulate_pairs,
+)
+from pfbr.models.base import Model
+from pfbr.online import OnlineMethod
+from pfbr.particles import Particles, equally_weighted
+from pfbr.shapes import Key, Observation
+
+
+class KernelFilter(OnlineMethod):
+    """Particles x̃ ~ p(· | x); μ = (G_X + n ε I)⁻¹ G_Xx̃ 1/N; weights on the pairs by kernel Bayes' rule; herding.
+
+    The settings mean what they mean for `KernelBayes`; choose them with `tune`.
+    """
+
+    num_pairs: int = eqx.field(static=True, default=400)
+    bandwidth: float = 1.0
+    smoothing: float = 1e-3
+    regularisation: float = 1e-2
+
+    def init(self, key: Key, model: Model, num_particles: int) -> KernelBayesState:
+        edge.accept(self, model, num_particles)
+        pairs_key, prior_key = jax.random.split(key)
+        pairs = simulate_pairs(pairs_key, model, self.num_pairs, self.bandwidth)
+        start = equally_weighted(edge.prior_points(prior_key, model, num_particles))
+        return KernelBayesState(pairs, jnp.full(self.num_pairs, 1.0 / self.num_pairs), start)
+
+    def update(self, key: Key, model: Model, state: KernelBayesState, observation: Observation):
+        observation = edge.accept_observation(model, observation)
+        pairs = state.pairs
+        predicted = edge.predict(key, model, state.herded.points)
+        values = jnp.mean(rbf_gram(pairs.x, predicted, pairs.x_scale), axis=1)
+        weights = condition(pairs, embed(pairs, values, self.smoothing), observation, self.regularisation)
+        herded = equally_weighted(pairs.x[herd(pairs.gram_x, weights, predicted.shape[0])])
+        return KernelBayesState(pairs, weights, herded), {"ess": signed_ess(weights)}
+
+    def particles(self, state: KernelBayesState) -> Particles:
+        return state.herded
+
+    def unsupported(self, model: Model) -> str | None:
+        return needs_simulation(model)
