@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import hypothesis
+import jax
 import pytest
 
 import pfbr
@@ -28,3 +29,10 @@ def demo_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     report.demo_page(directory)
     figures.demo_figure(directory)
     return directory
+
+
+@pytest.fixture
+def x64():
+    """Sixteen digits inside one test, for answers that are known to nine."""
+    with jax.enable_x64(True):
+        yield
