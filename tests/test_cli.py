@@ -158,6 +158,20 @@ def test_train_writes_an_operator_that_infer_uses(tmp_path, trained):
         assert held["particles"].shape == (2, 32, 1)
 
 
+def test_an_interrupted_training_keeps_the_best_so_far(tmp_path, trained, monkeypatch):
+    def interrupt(report):
+        raise KeyboardInterrupt
+
+    # `pfbr.cli.train` is the command; the file of that name is found here
+    monkeypatch.setattr(sys.modules["pfbr.cli.train"], "text_bar", lambda: interrupt)
+    out = tmp_path / "early.pfbr"
+    result = pfbr_command("train", "gaussian-mean:dim=1", "--out", out, "--steps", 2, "--particles", 8)
+    assert result.exit_code == 0, result.output
+    assert "stopped early" in result.stderr
+    assert pfbr.read_header(out)["steps"] < 2
+    pfbr.load(out)
+
+
 def test_train_refuses_before_it_works(tmp_path, trained):
     file, _ = trained
     out = tmp_path / "out.pfbr"

@@ -93,7 +93,8 @@ def train_operator(
     finished = not latest or latest[0].fraction >= 1
     if finished:
         checkpoint.unlink(missing_ok=True)
-    console.print(_summary(out, finished), soft_wrap=True, highlight=False)
+    advice = "; stopped early, go on with --resume" if checkpoint.exists() else "" if finished else "; stopped early"
+    console.print(_summary(out) + advice, soft_wrap=True, highlight=False)
     return trained
 
 
@@ -109,9 +110,8 @@ def _bar(console: Console) -> Iterator[Callable[[Progress], None]]:
         yield lambda report: bar.update(task, completed=report.fraction, description=describe(report))
 
 
-def _summary(out: Path, finished: bool) -> str:
+def _summary(out: Path) -> str:
     header = pfbr.read_header(out)
     known = header.get("exact_score") is not None
     score = f"{header['validation_score']:+.3f} " + ("nats above exact sampling" if known else "held-out loss")
-    ending = "" if finished else "; stopped early, go on with --resume"
-    return f"wrote {out}: {header['steps']} steps in {header['seconds']:.0f} s, {score}{ending}"
+    return f"wrote {out}: {header['steps']} steps in {header['seconds']:.0f} s, {score}"
