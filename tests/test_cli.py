@@ -160,7 +160,8 @@ def test_train_writes_an_operator_that_infer_uses(tmp_path, trained):
 
 def test_an_interrupted_training_keeps_the_best_so_far(tmp_path, trained, monkeypatch):
     def interrupt(report):
-        raise KeyboardInterrupt
+        if report.step == 2:
+            raise KeyboardInterrupt
 
     # `pfbr.cli.train` is the command; the file of that name is found here
     monkeypatch.setattr(sys.modules["pfbr.cli.train"], "text_bar", lambda: interrupt)
@@ -168,8 +169,20 @@ def test_an_interrupted_training_keeps_the_best_so_far(tmp_path, trained, monkey
     result = pfbr_command("train", "gaussian-mean:dim=1", "--out", out, "--steps", 2, "--particles", 8)
     assert result.exit_code == 0, result.output
     assert "stopped early" in result.stderr
-    assert pfbr.read_header(out)["steps"] < 2
+    assert pfbr.read_header(out)["steps"] == 1
     pfbr.load(out)
+
+
+def test_a_training_interrupted_at_once_leaves_nothing(tmp_path, trained, monkeypatch):
+    def interrupt(report):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules["pfbr.cli.train"], "text_bar", lambda: interrupt)
+    out = tmp_path / "early.pfbr"
+    result = pfbr_command("train", "gaussian-mean:dim=1", "--out", out, "--steps", 2, "--particles", 8)
+    assert result.exit_code == 130
+    assert "nothing to keep" in result.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_train_refuses_before_it_works(tmp_path, trained):
