@@ -56,8 +56,8 @@ KERNELS: dict[str, Callable[[Points, Points], Gram]] = {
 def mmd2(particles: Particles, truth_draws: Points, kernel: str = "rbf") -> Estimate:
     """MMD² between weighted particles and true draws, as a U-statistic: no point is compared with itself.
 
-    The error is that of two independent samples: the first-order part of the U-statistic, or the second-order part
-    that is left where both have one law, whichever is larger.
+    The error is that of two independent samples: the first-order part of the U-statistic and the second-order part
+    that is left where both have one law.
     """
     if kernel not in KERNELS:
         raise InputError(f"`kernel` must be one of {', '.join(KERNELS)}; got {kernel!r}.")
@@ -81,5 +81,5 @@ def mmd2(particles: Particles, truth_draws: Points, kernel: str = "rbf") -> Esti
     rows = jnp.mean(within_t, axis=1)
     centred = within_t - rows[:, None] - rows[None, :] + jnp.mean(rows)
     second = 2.0 * (collisions + 1.0 / m) ** 2 * jnp.mean(centred**2)
-    # where both samples have one law the first part is only noise, of the size of the second: not to be added
-    return Estimate(value, jnp.sqrt(jnp.maximum(first, second)))
+    # the first part, computed from the same draws, is too large by twice the second on average
+    return Estimate(value, jnp.sqrt(jnp.maximum(first - 2.0 * second, 0.0) + second))

@@ -50,7 +50,7 @@ class KernelBayes(OnlineMethod):
 
     num_pairs: int = eqx.field(static=True, default=400)
     bandwidth: float = 1.0
-    smoothing: float = 1e-3
+    smoothing: float = 1e-2
     regularisation: float = 1e-2
 
     def init(self, key: Key, model: Model, num_particles: int) -> KernelBayesState:
