@@ -72,8 +72,8 @@ def train_operator(
     latest: list[Progress] = []
 
     def remember(report: Progress) -> None:
-        latest[:] = [report]
         show(report)
+        latest[:] = [report]  # after it is shown: a Ctrl-C meanwhile means that this step is not in the answer
 
     try:
         with _bar(console) as show:
