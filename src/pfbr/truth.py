@@ -102,47 +102,65 @@ def kalman(model: Model, observations: Observations) -> GaussianTruth:
 def grid(model: Model, observations: Observations, *, cells: int = 256, refinements: int = 3) -> GridTruth:
     """Posteriors in the plane after each observation, for any model without dynamics.
 
-    The first grid covers the prior's draws generously; each refinement keeps the box where the log posterior is
-    within 14 nats of its top, plus a margin.
+    The first grid covers the prior generously; it then closes in on where the posterior is.
     """
     if int(model.dim) != 2 or isinstance(model, StateSpaceModel):
         raise InputError(f"a grid needs a model with dim 2 and no dynamics; {type(model).__name__} is not one.")
+    observations = jnp.asarray(observations)
     coarse = max(16, cells // 3)  # enough to find the box
-    draws = jax.vmap(model.sample_prior)(jax.random.split(jax.random.key(0), 4096))
-    middle, reach = jnp.mean(draws, 0), jnp.max(jnp.abs(draws - jnp.mean(draws, 0)), 0)
-
-    def log_joint(points, stage):
-        def include(total, indexed):
-            index, observation = indexed
-            value = jax.vmap(model.log_likelihood, (0, None))(points, observation)
-            return total + jnp.where(index <= stage, value, 0.0), None
-
-        prior = jax.vmap(model.log_prior)(points)
-        return jax.lax.scan(include, prior, (jnp.arange(observations.shape[0]), observations))[0]
-
-    def evaluate(lower, upper, stage, cells):
-        ticks = (jnp.arange(cells) + 0.5) / cells
-        unit = jnp.stack(jnp.meshgrid(ticks, ticks, indexing="ij"), -1).reshape(-1, 2)
-        points = lower + unit * (upper - lower)
-        return points, log_joint(points, stage)
+    lower, upper = prior_box(model)
+    indices = jnp.arange(observations.shape[0])
 
     def at_stage(stage):
-        lower, upper = middle - 2.0 * reach, middle + 2.0 * reach
-        for _ in range(refinements):
-            points, values = evaluate(lower, upper, stage, coarse)
-            alive = (values > jnp.max(values) - 14.0)[:, None]
-            margin = 2.0 * (upper - lower) / coarse
-            lower, upper = (
-                jnp.min(jnp.where(alive, points, jnp.inf), 0) - margin,
-                jnp.max(jnp.where(alive, points, -jnp.inf), 0) + margin,
-            )
-        _, values = evaluate(lower, upper, stage, cells)
-        total = jax.nn.logsumexp(values)
-        log_evidence = total + jnp.sum(jnp.log((upper - lower) / cells))
-        return GridTruth(lower, upper, (values - total).reshape(cells, cells), log_evidence)
+        def log_joint(points):
+            def include(total, indexed):
+                index, observation = indexed
+                value = jax.vmap(model.log_likelihood, (0, None))(points, observation)
+                return total + jnp.where(index <= stage, value, 0.0), None
 
-    observations = jnp.asarray(observations)
-    return jax.lax.map(at_stage, jnp.arange(observations.shape[0]))
+            return jax.lax.scan(include, jax.vmap(model.log_prior)(points), (indices, observations))[0]
+
+        box = box_of_mass(log_joint, lower, upper, cells=coarse, refinements=refinements)
+        return grid_from_log_density(log_joint, *box, cells=cells)
+
+    return jax.lax.map(at_stage, indices)
+
+
+def prior_box(model: Model) -> tuple[Point, Point]:
+    """A rectangle that holds the prior with room to spare: twice the reach of 1024 of its draws."""
+    draws = jax.vmap(model.sample_prior)(jax.random.split(jax.random.key(0), 1024))
+    middle = jnp.mean(draws, axis=0)
+    reach = jnp.max(jnp.abs(draws - middle), axis=0)
+    return middle - 2.0 * reach, middle + 2.0 * reach
+
+
+def _cells(lower: Point, upper: Point, cells: int) -> Points:
+    """Centres of the cells of a grid."""
+    ticks = (jnp.arange(cells) + 0.5) / cells
+    unit = jnp.stack(jnp.meshgrid(ticks, ticks, indexing="ij"), -1).reshape(-1, 2)
+    return lower + unit * (upper - lower)
+
+
+def box_of_mass(log_density, lower: Point, upper: Point, *, cells: int, refinements: int) -> tuple[Point, Point]:
+    """The rectangle where a log density is within 14 nats of its top, plus a margin, closing in step by step."""
+    for _ in range(refinements):
+        points = _cells(lower, upper, cells)
+        values = log_density(points)
+        alive = (values > jnp.max(values) - 14.0)[:, None]
+        margin = 2.0 * (upper - lower) / cells
+        lower, upper = (
+            jnp.min(jnp.where(alive, points, jnp.inf), 0) - margin,
+            jnp.max(jnp.where(alive, points, -jnp.inf), 0) + margin,
+        )
+    return lower, upper
+
+
+def grid_from_log_density(log_density, lower: Point, upper: Point, *, cells: int) -> GridTruth:
+    """A density in the plane, known up to a constant, on a grid."""
+    values = log_density(_cells(lower, upper, cells))
+    total = jax.nn.logsumexp(values)
+    log_evidence = total + jnp.sum(jnp.log((upper - lower) / cells))
+    return GridTruth(lower, upper, (values - total).reshape(cells, cells), log_evidence)
 
 
 def exact(model: Model, observations: Observations) -> Truth | None:

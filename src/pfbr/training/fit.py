@@ -19,6 +19,7 @@ from pfbr.models.base import Model, StateSpaceModel, has_observations
 from pfbr.operator import Operator
 from pfbr.shapes import Key
 from pfbr.tasks import Family, ModelFamily
+from pfbr.training.continuity import ContinuityDraw
 from pfbr.training.progress import Progress, text_bar
 from pfbr.training.settings import TrainingSettings
 from pfbr.training.state import TrainingState, read_state, write_state
@@ -69,8 +70,9 @@ def fit(
         state = read_state(checkpoint, state, identity)
     held = hold_out(hold_key, family, settings.length, settings.validation_tasks, settings.num_particles)
     report = progress if callable(progress) else (text_bar() if progress else lambda _: None)
+    draw = (TaskDraw if settings.objective == "elbo" else ContinuityDraw)(family, settings)
     try:
-        for state in _states(run_key, state, TaskDraw(family, settings), held, report):  # noqa: B007
+        for state in _states(run_key, state, draw, held, report):  # noqa: B007
             if checkpoint is not None and state.step % settings.validate_every == 0:
                 write_state(checkpoint, state, identity)
     except KeyboardInterrupt:
