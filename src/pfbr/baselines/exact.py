@@ -48,15 +48,16 @@ class Exact(OnlineMethod):
     def update(self, key: Key, model: Model, state: ExactState, observation: Observation) -> tuple[ExactState, dict]:
         observation = edge.accept_observation(model, observation)
         truth: Truth
+        memory: Any
         if isinstance(state.memory, GaussianTruth):
             truth = memory = kalman_step(model, state.memory, observation)
-            info = {"log_evidence_increment": truth.log_evidence - state.memory.log_evidence}
+            info = {"log_evidence_increment": memory.log_evidence - state.memory.log_evidence}
         else:
             history, lower, upper = state.memory
             history = history.append(observation)
             memory = (history, lower, upper)
-            truth = posterior_on_grid(model, history, lower, upper, self.cells)
-            info = {"log_evidence": truth.log_evidence}
+            truth = on_grid = posterior_on_grid(model, history, lower, upper, self.cells)
+            info = {"log_evidence": on_grid.log_evidence}
         points = truth.sample(key, state.draws.num_particles)
         return ExactState(equally_weighted(points, truth.log_density(points)), memory), info
 

@@ -74,8 +74,7 @@ class _Head(eqx.Module):
     def __init__(self, key: Key, scales: Scales, extra: int, width: int):
         d, size = scales.linear.shape
         net = eqx.nn.MLP(size + extra, 2 * d, width, 2, activation=jnp.tanh, key=key)
-        last = net.layers[-1]
-        silent = (jnp.zeros_like(last.weight), jnp.zeros_like(last.bias))
+        silent = (jnp.zeros((2 * d, width)), jnp.zeros(2 * d))
         self.net = eqx.tree_at(lambda n: (n.layers[-1].weight, n.layers[-1].bias), net, silent)
         self.scales, self.linear, self.log_std = scales, scales.linear, jnp.log(scales.residual_std)
 
