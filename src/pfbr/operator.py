@@ -9,7 +9,7 @@ from pfbr.draws import draw_prior, draw_transition
 from pfbr.flow import FlowSettings, Moved, flow
 from pfbr.kernels import kde_log_density, silverman
 from pfbr.likelihood import Likelihood
-from pfbr.models.base import Model, StateSpaceModel, observation_shape
+from pfbr.models.base import Model, StateSpaceModel, observation_shape, offers
 from pfbr.online import OnlineMethod
 from pfbr.particles import Particles, equally_weighted
 from pfbr.shapes import Key, Observation, PerParticle, Points
@@ -94,6 +94,9 @@ def predictive_log_density(model: StateSpaceModel, before: Points, at: Points, *
         cloud = equally_weighted(at)
         return kde_log_density(cloud, silverman(cloud), at)
     components = before[:: max(1, before.shape[0] // MIXTURE_COMPONENTS)]
+    if offers(model, "transition_mean_and_std"):
+        means, stds = jax.vmap(model.transition_mean_and_std)(components)
+        return kde_log_density(equally_weighted(means), stds[0], at)
     pairwise = jax.vmap(jax.vmap(model.log_transition, (None, 0)), (0, None))
     total = jax.nn.logsumexp(pairwise(at, components), axis=1)
     return total - jnp.log(float(components.shape[0]))

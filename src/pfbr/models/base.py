@@ -75,6 +75,11 @@ class StateSpaceModel(Model):
         """The next x as a function of the present one and d standard normals, where it is one."""
         return None
 
+    def transition_mean_and_std(self, x: Point) -> tuple[Point, Point] | None:
+        """Mean of the next x, and the standard deviations (d,) of its noise, where it is normal with the same
+        independent noise everywhere: the density of a cloud after the transition is then matrix products."""
+        return None
+
 
 def offers(model: Model, method: str) -> bool:
     """Whether the model has written an optional method itself."""

@@ -70,6 +70,9 @@ class LinearDynamics(StateSpaceModel):
     def transition_from_normal(self, x: Point, z: Point) -> Point:
         return self.A @ x + self.transition_std * z
 
+    def transition_mean_and_std(self, x: Point) -> tuple[Point, Point]:
+        return self.A @ x, jnp.full(self.dim, self.transition_std)
+
     def log_transition(self, x_next: Point, x: Point) -> Scalar:
         return normal_log_density(x_next, self.A @ x, self.transition_std)
 

@@ -9,9 +9,11 @@ from pfbr.shapes import Key, PerParticle, Points, Scalar
 from pfbr.velocities.base import Velocity
 from pfbr.velocities.gaussian import Pace, View, affine_part, pace_of, view
 
+FEW_DIMENSIONS = 3
+
 
 class ResidualVelocity(Velocity):
-    """v(w) = ū + ½ C w + (cᵀ W_a + s · W_m) a(w), in the frame of the current particles.
+    """v(w) = ū + ½ C w + (cᵀ W_a + s · W_m) a(w) + Σ_h a_h(w) B_h u(w), in the frame of the current particles.
 
     The likelihood is seen only as a function on the particles, through its scores and values against learned
     features b of the set: c = mean_j b(w_j) u_jᵀ and s = mean_j b(w_j) (ℓ_j − mean ℓ). The correction is linear in
@@ -22,6 +24,10 @@ class ResidualVelocity(Velocity):
     One hidden layer y(w) serves three purposes: its mean over the set is the summary z of the set's shape, and with z
     it gives the features b and the second hidden layer a. (c, s) only set the weights of the last layer, so that the
     divergence is exact and costs one more product of the hidden layer's size.
+
+    The last term (`local`) is the particle's own score u(w), turned and stretched as the set's shape demands. Where
+    the posterior is a thin curve, it alone knows where the curve runs at each point. Its divergence needs the
+    curvature of ℓ, d more derivatives, so that it is there in few dimensions only.
     """
 
     first: Float[Array, "d h"]
@@ -33,8 +39,11 @@ class ResidualVelocity(Velocity):
     features_from_summary: Float[Array, "h1 p"]
     along_scores: Float[Array, "p h"]
     along_values: Float[Array, "p d h"]
+    along_own: Float[Array, "h d d"] | None
 
-    def __init__(self, key: Key, dim: int, *, width: int = 64, num_features: int = 32):
+    def __init__(
+        self, key: Key, dim: int, *, width: int = 64, num_features: int = 32, local: bool | None = None
+    ):
         keys = jax.random.split(key, 7)
 
         def weight(k, m, n):
@@ -49,6 +58,8 @@ class ResidualVelocity(Velocity):
         self.features_from_summary = weight(keys[6], width + 1, num_features)
         self.along_scores = jnp.zeros((num_features, width))
         self.along_values = jnp.zeros((num_features, dim, width))
+        local = dim <= FEW_DIMENSIONS if local is None else local
+        self.along_own = jnp.zeros((width, dim, dim)) if local else None
 
     def open(self, key: Key, support: Points, likelihood: Likelihood) -> Pace:
         return pace_of(view(support, likelihood))
@@ -62,9 +73,18 @@ class ResidualVelocity(Velocity):
         w = seen.points if points is support else seen.frame.whiten(points)
         y1 = self._hidden(w)
         y2 = jnp.tanh(y1 @ self.second + summary @ self.second_from_summary)
-        trace = jnp.sum(((1 - y1**2) @ (self.second * (out @ self.first).T)) * (1 - y2**2), axis=-1)
+        slope1, slope2 = 1 - y1**2, 1 - y2**2
+        correction = y2 @ out
+        trace = jnp.sum((slope1 @ (self.second * (out @ self.first).T)) * slope2, axis=-1)
+        if self.along_own is not None:
+            scores, curvatures = _own(seen, points, likelihood)
+            turned = jnp.einsum("hij,nj->nhi", self.along_own, scores)
+            gradients = jnp.einsum("ng,ig,gh,nh->nhi", slope1, self.first, self.second, slope2)  # of a(w)
+            correction += jnp.einsum("nh,nhi->ni", y2, turned)
+            trace += jnp.einsum("nhi,nhi->n", turned, gradients)
+            trace += jnp.einsum("nh,hij,nji->n", y2, self.along_own, curvatures)
         rate = context.rate(t)
-        velocity = seen.frame.vectors(push + w @ half_slope + y2 @ out)
+        velocity = seen.frame.vectors(push + w @ half_slope + correction)
         return rate * velocity, rate * (jnp.trace(half_slope) + trace)
 
     def _hidden(self, w: Points) -> Float[Array, "n h"]:
@@ -80,3 +100,17 @@ class ResidualVelocity(Velocity):
         values = features.T @ seen.values / n  # (p,)
         out = self.along_scores.T @ scores + jnp.einsum("p,pdh->hd", values, self.along_values)
         return out, summary
+
+
+def _own(seen: View, points: Points, likelihood: Likelihood) -> tuple[Points, Float[Array, "n d d"]]:
+    """Score and curvature of the likelihood at each point, in the set's frame; zero where they do not exist."""
+
+    def in_frame(x):
+        gradient = jax.grad(likelihood.model.log_likelihood)
+        hessian = jax.jacfwd(gradient)(x, likelihood.observation)
+        scale = seen.frame.scale
+        return scale.T @ gradient(x, likelihood.observation), scale.T @ hessian @ scale
+
+    scores, curvatures = jax.vmap(in_frame)(points)
+    fine = jnp.all(jnp.isfinite(scores), axis=-1) & jnp.all(jnp.isfinite(curvatures), axis=(-2, -1))
+    return jnp.where(fine[:, None], scores, 0.0), jnp.where(fine[:, None, None], curvatures, 0.0)
