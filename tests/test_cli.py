@@ -1,5 +1,6 @@
 """The commands: what they write, what they print, and how they refuse; nothing is ever half written."""
 
+import functools
 import json
 import subprocess
 import sys
@@ -10,13 +11,14 @@ import pytest
 from typer.testing import CliRunner
 
 import pfbr
+from pfbr import demo
 from pfbr.cli import app
 from pfbr.models import GaussianMean
 from pfbr.tasks import simulate
 from pfbr.truth import kalman
 
 SPEC, MODEL = "gaussian-mean:dim=2,observation_std=1", GaussianMean(2, 1.0, 1.0)
-COMMANDS = ["demo", "train", "infer", "show", "report"]
+COMMANDS = ["demo", "train", "infer", "compare", "show", "report"]
 
 
 @pytest.fixture(scope="module")
@@ -211,6 +213,20 @@ def test_report_draws_the_page_again_from_records_alone(demo_directory, tmp_path
         assert (tmp_path / name).read_bytes() == (demo_directory / name).read_bytes()
 
 
+def test_compare_leaves_records_from_which_report_draws(tmp_path, stream):
+    np.save(tmp_path / "stream.npy", stream)
+    out = tmp_path / "runs"
+    words = ("compare", SPEC, tmp_path / "stream.npy", "--methods", "exact,never-learning", "--operator", "gaussian")
+    result = pfbr_command(*words, "--particles", 32, "--out", out, env={"COLUMNS": "160"})
+    assert result.exit_code == 0, result.output
+    for words in ("exact", "never-learning", "pfbr"):
+        assert words in result.stdout
+    (out / "scores.png").unlink()
+    again = pfbr_command("report", out)
+    assert again.stdout.strip() == str(out / "scores.png")
+    assert (out / "scores.png").exists()
+
+
 def test_report_refuses_a_folder_without_records(tmp_path, demo_directory):
     refused(pfbr_command("report", tmp_path), "holds no records")
     (tmp_path / "demo.json").write_bytes((demo_directory / "demo.json").read_bytes())
@@ -225,3 +241,16 @@ def test_the_installed_program_ends_with_status_two_and_one_line():
     assert ended.stdout == ""
     assert ended.stderr.startswith("error: ")
     assert "Traceback" not in ended.stderr
+
+
+def test_demo_prints_its_tables_and_ends_with_the_path_of_the_page(tmp_path, monkeypatch):
+    """With the shipped operator, on a stream shorter than the real one's."""
+    short = demo.DemoSettings(num_observations=3, num_particles=32, num_truth_draws=256, cells=32)
+    monkeypatch.setattr(demo, "run", functools.partial(demo.run, settings=short))
+    result = pfbr_command("demo", "--out", tmp_path / "page", env={"COLUMNS": "120"})
+    assert result.exit_code == 0, result.output
+    for words in ("exact draws", "pfbr", "one-pass SMC", "never learning", "near (1, -2)", "near (-1, 2)", "ms"):
+        assert words in result.stdout
+    page = tmp_path / "page" / "index.html"
+    assert result.stdout.strip().endswith(str(page))
+    assert page.stat().st_size < 3_000_000

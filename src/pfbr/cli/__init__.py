@@ -8,6 +8,8 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 import pfbr
+from pfbr.cli.bench import bench
+from pfbr.cli.compare import compare
 from pfbr.cli.demo import demo
 from pfbr.cli.infer import infer
 from pfbr.cli.report import report
@@ -54,5 +56,5 @@ def main(
     """
 
 
-for command in (demo, train, infer, show, report):
+for command in (demo, train, infer, compare, bench, show, report):
     app.command()(command)
