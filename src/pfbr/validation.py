@@ -14,6 +14,8 @@ from pfbr.shapes import Key, Scalar
 from pfbr.tasks import Family, Task
 from pfbr.truth import exact
 
+LOST = 3.0
+
 
 class Held(eqx.Module):
     """Held-out tasks with draws of their true posteriors, made once; arrays have a leading axis over tasks."""
@@ -47,7 +49,10 @@ def hold_out(key: Key, family: Family, length: int, num_tasks: int, num_particle
 
 @eqx.filter_jit
 def validate(key: Key, operator: Operator, held: Held) -> Scalar:
-    """Cross entropy above exact sampling, mean over tasks and stages; the negative ELBO where no truth is known."""
+    """Cross entropy above exact sampling, mean over tasks and stages; the negative ELBO where no truth is known.
+
+    A stage counts for at most `LOST` nats: a single stream that goes astray shall not decide which operator is best.
+    """
     num = held.tasks.observations.shape[0]
     dynamic, static = eqx.partition(held.tasks, eqx.is_array)
 
@@ -57,7 +62,8 @@ def validate(key: Key, operator: Operator, held: Held) -> Scalar:
         if draws is None:
             return jnp.mean(stage_losses(task_key, operator, task.model, task.observations, held.num_particles))
         particles = trace(task_key, operator, task.model, task.observations, held.num_particles).particles
-        return jnp.mean(jax.vmap(cross_entropy)(particles, draws) - best)
+        above = jax.vmap(cross_entropy)(particles, draws) - best
+        return jnp.mean(jnp.minimum(jnp.where(jnp.isnan(above), LOST, above), LOST))
 
     scores = jax.lax.map(judge, (jax.random.split(key, num), dynamic, held.draws, held.exact_score))
     return jnp.mean(scores)
