@@ -43,7 +43,16 @@ def error_of_mean(method, model, observations, n, seeds=64):
     return np.sqrt(np.mean(off**2))
 
 
-@pytest.mark.parametrize("name", ["smc", "smc-multinomial", "smc-optimal", "aesmc-mlp", "ibis", "enkf", "exact"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "smc",
+        "smc-optimal",
+        "ibis",
+        # compilation is what costs; these have a quicker test of their own, below or in the contract
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("smc-multinomial", "aesmc-mlp", "enkf", "exact")),
+    ],
+)
 def test_error_falls_with_the_root_of_the_number_of_particles(name):
     """Slope of log error on log N over N = 32 … 512; the root of 128 squares is known to 6 %, so the slope to ±0.04.
 

@@ -30,7 +30,8 @@ def comparison_figure(directory: str | os.PathLike) -> Path:
         axis.fill_between(stages, values - errors, values + errors, color=line.get_color(), alpha=0.15, linewidth=0)
     if metric == ABOVE:
         axis.axhline(0.0, color="#16181d", linewidth=0.8)
-        axis.set_yscale("symlog", linthresh=1.0)  # methods that fail do so by orders of magnitude
+        if max(m.value for m in shown) > 5.0:
+            axis.set_yscale("symlog", linthresh=1.0)  # methods that fail do so by orders of magnitude
     axis.set(xlabel="observations so far", ylabel=LABELS[metric])
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(axis="y", color="#eceef1")

@@ -36,7 +36,8 @@ def compare(
     """Compare methods on your model and your streams.
 
     The table says how many nats each method is above as many draws of the exact posterior (lower is better), what an
-    update costs in CPU seconds, how long the method was trained, and the memory of an update.
+    update costs in CPU time, how long the method was trained, and the memory of an update. "Next one" is −log of the
+    density that the posterior gives the observation to come, which needs no truth.
 
     Example: `pfbr compare gaussian-mixture stream.csv --methods exact,ibis,smc-one-pass --operator gaussian --out runs`
     """
@@ -93,9 +94,9 @@ def _streams(paths: list[Path], problem: pfbr.Model) -> np.ndarray:
 
 def _table(rows: list[Row], particles: int) -> Table:
     table = Table(title=f"{particles} particles; best first")
-    table.add_column("method")
-    for name in ("above exact (nats)", "next observation (nats)", "CPU per update", "training", "memory"):
-        table.add_column(name, justify="right")
+    table.add_column("method", no_wrap=True)
+    for name in ("above exact (nats)", "next one (nats)", "CPU per update", "training", "memory"):
+        table.add_column(name, justify="right", no_wrap=name.startswith("above"))
     for row in rows:
         above = "unknown" if row.above_exact is None else f"{row.above_exact:+.3f}"
         if row.above_exact_error is not None:
@@ -106,6 +107,6 @@ def _table(rows: list[Row], particles: int) -> Table:
             f"{row.predictive:.3f}",
             f"{1e3 * row.seconds_per_update:.2f} ms",
             f"{row.seconds_of_training:.0f} s",
-            f"{row.bytes_of_memory / 2**20:.1f} MiB",
+            f"{row.bytes_of_memory / 2**10:.0f} KiB",
         )
     return table
