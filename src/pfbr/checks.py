@@ -39,9 +39,9 @@ def checked_num_particles(num_particles) -> int:
     return int(num_particles)
 
 
-def _as_finite_array(values: ArrayLike, name: str) -> Array:
+def _as_finite_array(values: ArrayLike, name: str) -> np.ndarray:
     try:
-        array = jnp.asarray(np.asarray(values, dtype=float), dtype=float)
+        array = np.asarray(values, dtype=float)
     except (TypeError, ValueError) as error:
         raise InputError(f"`{name}` must be an array of numbers; got {type(values).__name__} ({error}).") from None
     if not np.all(np.isfinite(array)):
@@ -50,13 +50,13 @@ def _as_finite_array(values: ArrayLike, name: str) -> Array:
             f"`{name}` holds {float(array[where])} at index {where}. Leave out observations that are missing: "
             "an update needs a finite value."
         )
-    return array
+    return array.astype(jnp.result_type(float))
 
 
-def checked_observation(model: Model, observation: ArrayLike) -> Array:
-    """One observation, of the shape the model draws; a number will do where the model has one value."""
+def checked_observation(model: Model, expected: tuple[int, ...] | None, observation: ArrayLike) -> np.ndarray:
+    """One observation of the `expected` shape (`observation_shape` of the model, found once and not at every update);
+    a number will do where the model has one value."""
     array = _as_finite_array(observation, "observation")
-    expected = observation_shape(model)
     if expected is None or array.shape == expected:
         return array
     if array.size == 1 and expected == (1,):
@@ -67,7 +67,7 @@ def checked_observation(model: Model, observation: ArrayLike) -> Array:
     )
 
 
-def checked_observations(model: Model, observations: ArrayLike) -> tuple[Array, bool]:
+def checked_observations(model: Model, observations: ArrayLike) -> tuple[np.ndarray, bool]:
     """A stream (T, …) or many (S, T, …), and whether it is many."""
     array = _as_finite_array(observations, "observations")
     if array.size == 0:

@@ -17,7 +17,7 @@ from pfbr.checks import (
     checked_observations,
 )
 from pfbr.errors import InputError, LikelihoodError
-from pfbr.models.base import Model
+from pfbr.models.base import Model, observation_shape
 from pfbr.online import OnlineMethod, Trace, trace, trace_many
 from pfbr.particles import Particles, weighted_cov, weighted_mean
 from pfbr.shapes import Key, Observation
@@ -86,7 +86,10 @@ def step(key: Key, operator: OnlineMethod, model: Model, state: Any, observation
     return operator.update(key, model, state, observation)
 
 
-_jitted_step = eqx.filter_jit(step)
+@eqx.filter_jit
+def _numbered_step(key: Key, stage: np.ndarray, operator: OnlineMethod, model: Model, state: Any, observation):
+    """One step with a key that depends on the stage; derived inside, where it costs nothing."""
+    return step(jax.random.fold_in(key, stage), operator, model, state, observation)
 
 
 def run(key: Key, method: OnlineMethod, model: Model, observations: ArrayLike, *, num_particles: int = 256) -> Trace:
@@ -113,14 +116,15 @@ class Session:
     def __init__(self, key: Key, operator: OnlineMethod, model: Model, *, num_particles: int = 256):
         self._key, init_key = jax.random.split(checked_key(key))
         self.operator, self.model = operator, checked_methods_of(checked_model(model))
+        self._observation_shape = observation_shape(model)
         self._state = init(init_key, operator, model, num_particles=num_particles)
         self.stage = 0
 
     def update(self, observation: ArrayLike) -> Posterior:
         """The posterior after one more observation."""
-        array = checked_observation(self.model, observation)
-        step_key = jax.random.fold_in(self._key, self.stage)
-        state, info = _jitted_step(step_key, self.operator, self.model, self._state, array)
+        array = checked_observation(self.model, self._observation_shape, observation)
+        stage = np.asarray(self.stage, np.int32)
+        state, info = _numbered_step(self._key, stage, self.operator, self.model, self._state, array)
         particles = self.operator.particles(state)
         if not _has_posterior(particles, info):
             raise LikelihoodError(_no_posterior(f"observation {self.stage + 1}"))
