@@ -46,6 +46,14 @@ def test_not_a_number_is_json_all_the_same(tmp_path):
     assert math.isnan(records.measurements()[0].value)
 
 
+def test_of_two_measurements_of_one_thing_the_later_counts(tmp_path):
+    records = Records(tmp_path)
+    records.add(LINES)
+    again = dataclasses.replace(LINES[0], value=2.5)
+    records.add([again])
+    assert records.measurements() == [again, *LINES[1:]]
+
+
 @pytest.mark.parametrize("cut", [1, 5, 40])
 def test_a_torn_line_is_dropped_and_the_next_one_is_whole(tmp_path, cut):
     records = Records(tmp_path)

@@ -157,7 +157,7 @@ def _score(key, method, model, streams, num_particles, truth) -> dict[str, np.nd
 
 def measure_cost(key: Key, method: OnlineMethod, model: Model, observations: Observations, num_particles: int):
     """CPU seconds of one update once compiled (the best of five streams), and bytes that it holds while running."""
-    update: Any = eqx.filter_jit(lambda k, m, s, o: method.update(k, m, s, o))
+    update: Any = eqx.filter_jit(method.update)
     state = eqx.filter_jit(method.init)(key, model, num_particles)
     compiled = update.lower(key, model, state, observations[0]).compile()
     analysis = compiled.compiled.memory_analysis()

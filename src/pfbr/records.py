@@ -78,17 +78,19 @@ class Records:
             os.close(descriptor)
 
     def measurements(self) -> list[Measurement]:
-        """All whole lines, oldest first."""
+        """All whole lines, oldest first; of two that measure the same thing, as after a kill, the later one counts."""
         path = self.directory / MEASUREMENTS
         if not path.is_file():
             return []
         *whole, _ = path.read_text(encoding="utf-8").split("\n")
         try:
-            return [Measurement.from_line(line) for line in whole if line]
+            read = [Measurement.from_line(line) for line in whole if line]
         except (ValueError, TypeError, KeyError) as error:
             raise FileError(
                 f"{path} holds a line that is no measurement ({error}). Move it away and run again."
             ) from None
+        latest = {(m.method, m.metric, m.stage, m.num_particles, m.seed): m for m in read}
+        return list(latest.values())
 
     def _agree_on(self, settings: dict[str, Any]) -> None:
         path = self.directory / SETTINGS
