@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -23,15 +22,15 @@ def write(path: str | os.PathLike, kind: str, header: dict, arrays: list[np.ndar
     path = Path(path)
     if not path.parent.is_dir():
         raise FileError(f"cannot write {path}: the folder {path.parent} does not exist. Create it first.")
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "wb") as file:
             file.write(first + body)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
