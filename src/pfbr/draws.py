@@ -47,7 +47,7 @@ def sobol_normal(key: Key, num: int, dim: int) -> Points:
     bits = _owen_scramble(jnp.asarray(_sobol_integers(num, dim)), seeds)
     # 24 bits are what float32 holds; the half keeps clear of 0 and 1
     unit = ((bits >> 8).astype(jnp.float32) + 0.5) / 2.0**24
-    return jax.scipy.special.ndtri(unit)
+    return jax.scipy.special.ndtri(unit).astype(jnp.result_type(float))
 
 
 def match_moments(noise: Points, *, apart_from: Points | None = None) -> Points:

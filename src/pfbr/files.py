@@ -15,7 +15,7 @@ _DTYPES = {"float32", "float64", "int32", "int64", "uint32", "bool"}
 
 def write(path: str | os.PathLike, kind: str, header: dict, arrays: list[np.ndarray]) -> None:
     """Write so that a kill at any moment leaves either the old file or the new one, never half of one."""
-    arrays = [np.ascontiguousarray(a) for a in arrays]
+    arrays = [np.asarray(a) for a in arrays]  # not ascontiguousarray, which gives a number a dimension
     described = dict(header, arrays=[{"shape": list(a.shape), "dtype": str(a.dtype)} for a in arrays])
     body = json.dumps(described, allow_nan=True).encode() + b"\n" + b"".join(a.tobytes() for a in arrays)
     first = f"pfbr-{kind} {FORMAT} {hashlib.sha256(body).hexdigest()}\n".encode()
