@@ -1,13 +1,14 @@
 """One operator, 16 … 16384 particles: its score beside that of as many exact draws.
 
-    python benchmarks/particle_counts.py linear-dynamics-2 --operator gaussian --out results.jsonl
+python benchmarks/particle_counts.py linear-dynamics-2 --operator gaussian --out results.jsonl
 """
 
 import argparse
 import json
 
-import pfbr
 from scores import CASES, judge
+
+import pfbr
 
 COUNTS = (16, 64, 256, 1024, 4096, 16384)
 

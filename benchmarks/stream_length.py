@@ -11,9 +11,9 @@ import json
 
 import equinox as eqx
 import jax
-import matplotlib
 import numpy as np
 from jax import numpy as jnp
+from matplotlib import pyplot as plt
 
 import pfbr
 from pfbr.baselines import EnKF, OnePassSMC
@@ -23,10 +23,8 @@ from pfbr.particles import equally_weighted
 from pfbr.tasks import simulate
 from pfbr.truth import kalman
 
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt  # noqa: E402  (the backend is chosen first)
-
 STAGES = np.array([1, 2, 5, 10, 20, 30, 60, 100, 200, 500, 1000])
+COLOURS = ("#c0392b", "#2980b9", "#16a085", "#8e44ad", "#7f8c8d")
 TEST_SEED, STREAMS, PARTICLES, DRAWS = 30_000, 25, 256, 1000
 
 
@@ -53,7 +51,7 @@ def scores(method, model):
 
 def draw(results, out):
     figure, axes = plt.subplots(figsize=(8, 4.6), layout="constrained")
-    for (name, values), colour in zip(results.items(), ("#c0392b", "#2980b9", "#16a085", "#8e44ad", "#7f8c8d"), strict=False):
+    for (name, values), colour in zip(results.items(), COLOURS, strict=False):
         mean, error = values.mean(axis=0), values.std(axis=0, ddof=1) / STREAMS**0.5
         axes.plot(STAGES, mean, "o-", color=colour, label=name, markersize=4)
         axes.fill_between(STAGES, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)

@@ -5,8 +5,11 @@ from pfbr.checkpoint import load, read_header, save
 from pfbr.models.base import Model, StateSpaceModel
 from pfbr.operator import Operator, gaussian_operator
 from pfbr.session import Posterior, Session, init, run, step
+from pfbr.shipped import shipped
 from pfbr.training import TrainingSettings, fit
-from pfbr.version import VERSION as __version__
+from pfbr.version import VERSION
+
+__version__ = VERSION
 __all__ = [
     "Model",
     "Operator",
@@ -24,5 +27,6 @@ __all__ = [
     "read_header",
     "run",
     "save",
+    "shipped",
     "step",
 ]

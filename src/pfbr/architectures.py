@@ -65,7 +65,9 @@ def build(key: Key, architecture: Architecture) -> Operator:
         else:
             velocity = GaussianVelocity(**settings)
     except TypeError as error:
-        raise InputError(f"the {architecture.name} operator does not take these settings: {settings} ({error}).") from None
+        raise InputError(
+            f"the {architecture.name} operator does not take these settings: {settings} ({error})."
+        ) from None
     return Operator(velocity, flow, dim=architecture.dim, observation_shape=architecture.observation_shape, **rest)
 
 
@@ -74,9 +76,7 @@ def describe(architecture: Architecture) -> dict:
     return {
         "name": architecture.name,
         "dim": architecture.dim,
-        "observation_shape": None
-        if architecture.observation_shape is None
-        else list(architecture.observation_shape),
+        "observation_shape": None if architecture.observation_shape is None else list(architecture.observation_shape),
         "settings": architecture.settings,
     }
 

@@ -54,7 +54,9 @@ def timings() -> Iterator[Timing]:
     rivals = {"ensemble Kalman filter": EnKF(), "bootstrap SMC": BootstrapSMC()}
     for name, method in {**{f"{n}: whole step": o for n, o in operators.items()}, **rivals}.items():
         yield Timing(
-            f"one step with the dynamics, {PARTICLES} particles, d = {DIM}", name, seconds_of(_whole_step(method, model))
+            f"one step with the dynamics, {PARTICLES} particles, d = {DIM}",
+            name,
+            seconds_of(_whole_step(method, model)),
         )
     for name, operator in operators.items():
         seconds = seconds_of(_evaluation(operator, model), repeats=20) / 50

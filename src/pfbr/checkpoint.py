@@ -31,7 +31,9 @@ def load(path: str | os.PathLike) -> Operator:
     header, arrays = files.read(path, "operator")
     kind = header.get("architecture", {}).get("name")
     if kind not in NAMES:
-        raise FileError(f"{path} holds an operator of the kind {kind!r}; this pfbr knows {', '.join(NAMES)}. Update pfbr.")
+        raise FileError(
+            f"{path} holds an operator of the kind {kind!r}; this pfbr knows {', '.join(NAMES)}. Update pfbr."
+        )
     operator = filled(skeleton(described(header["architecture"])), arrays, path)
     return dataclasses.replace(operator, provenance=json.dumps(header))
 

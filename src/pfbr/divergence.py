@@ -1,4 +1,4 @@
-"""The trace of a velocity's Jacobian, exact by forward mode or estimated; velocities that know it by structure need neither."""
+"""The trace of a velocity's Jacobian by forward mode, or estimated; by structure it comes with the velocity itself."""
 
 from collections.abc import Callable
 
@@ -25,9 +25,7 @@ def by_forward_mode(velocity: Callable[[Points], Points], points: Points) -> tup
     return values, jnp.sum(diagonal, axis=0)
 
 
-def by_hutchinson(
-    velocity: Callable[[Points], Points], points: Points, probe: Points
-) -> tuple[Points, PerParticle]:
+def by_hutchinson(velocity: Callable[[Points], Points], points: Points, probe: Points) -> tuple[Points, PerParticle]:
     """Velocity and the unbiased estimate εᵀ J ε of its divergence; `probe` holds one ε (entries ±1) per particle."""
     value, tangent = jax.jvp(velocity, (points,), (probe,))
     return value, jnp.sum(probe * tangent, axis=-1)

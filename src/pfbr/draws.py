@@ -71,7 +71,7 @@ def match_moments(noise: Points, *, apart_from: Points | None = None) -> Points:
 
 def draw_prior(key: Key, model: Model, num: int, *, even: bool = True) -> Points:
     """The first particles: evenly spread where the model can turn normals into its prior, i.i.d. otherwise."""
-    if even and offers(model, "prior_from_normal") and 0 < num and int(model.dim) <= MAX_SOBOL_DIM:
+    if even and offers(model, "prior_from_normal") and num > 0 and int(model.dim) <= MAX_SOBOL_DIM:
         return jax.vmap(model.prior_from_normal)(match_moments(sobol_normal(key, num, int(model.dim))))
     return jax.vmap(model.sample_prior)(jax.random.split(key, num))
 
@@ -85,4 +85,3 @@ def draw_transition(key: Key, model: StateSpaceModel, points: Points, *, even: b
         noise = jax.random.permutation(order_key, sobol_normal(noise_key, num, dim))
         return jax.vmap(model.transition_from_normal)(points, match_moments(noise, apart_from=points))
     return jax.vmap(model.sample_transition)(jax.random.split(key, num), points)
-

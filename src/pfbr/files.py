@@ -50,7 +50,9 @@ def read(path: str | os.PathLike, kind: str) -> tuple[dict, list[np.ndarray]]:
             raise FileError(f"{path} is a {words[0].decode(errors='replace')} file, not a pfbr-{kind} file.")
         raise FileError(f"{path} is not a pfbr {kind} file.")
     if not words[1].isdigit() or int(words[1]) > FORMAT:
-        raise FileError(f"{path} was written by a newer pfbr (format {words[1].decode(errors='replace')}); update pfbr.")
+        raise FileError(
+            f"{path} was written by a newer pfbr (format {words[1].decode(errors='replace')}); update pfbr."
+        )
     if hashlib.sha256(body).hexdigest().encode() != words[2]:
         raise FileError(f"{path} is damaged or cut short: its checksum does not match. Copy or make it again.")
     line, _, numbers = body.partition(b"\n")

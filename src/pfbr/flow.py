@@ -132,7 +132,9 @@ def _solve(settings, start, end, state, args):
         stepsize_controller=diffrax.ConstantStepSize()
         if fixed
         else diffrax.PIDController(rtol=settings.tolerance, atol=settings.tolerance),
-        adjoint=diffrax.RecursiveCheckpointAdjoint() if settings.gradient == "checkpoint" else diffrax.BacksolveAdjoint(),
+        adjoint=diffrax.RecursiveCheckpointAdjoint()
+        if settings.gradient == "checkpoint"
+        else diffrax.BacksolveAdjoint(),
         max_steps=settings.steps + 1 if fixed else settings.max_steps,
         throw=False,  # a flow that ran out of steps is reported by the caller, who knows what was being done
     )

@@ -140,7 +140,8 @@ class Session:
 def checked_fit_together(method: OnlineMethod, model: Model) -> None:
     if not isinstance(method, OnlineMethod):
         raise InputError(
-            f"expected an operator (pfbr.load, pfbr.fit, pfbr.gaussian_operator) or a rival; got {type(method).__name__}."
+            "expected an operator (pfbr.load, pfbr.fit, pfbr.gaussian_operator) or a rival; "
+            f"got {type(method).__name__}."
         )
     reason = method.unsupported(model)
     if reason is not None:

@@ -26,7 +26,9 @@ class Held(eqx.Module):
     num_particles: int = eqx.field(static=True)
 
 
-def hold_out(key: Key, family: Family, length: int, num_tasks: int, num_particles: int, *, num_draws: int = 512) -> Held:
+def hold_out(
+    key: Key, family: Family, length: int, num_tasks: int, num_particles: int, *, num_draws: int = 512
+) -> Held:
     """Draw validation tasks, and what exact sampling scores on them."""
     task_key, draw_key, exact_key = jax.random.split(key, 3)
     tasks = eqx.filter_jit(eqx.filter_vmap(lambda k: family.sample(k, length)))(jax.random.split(task_key, num_tasks))

@@ -11,6 +11,7 @@ import pfbr
 from pfbr import baselines
 from pfbr.cli import spec
 from pfbr.cli.observations import FORMATS, read
+from pfbr.cli.operators import HELP, named_operator
 from pfbr.comparison import Row
 from pfbr.comparison import compare as run_comparison
 from pfbr.comparison_figure import comparison_figure
@@ -26,9 +27,7 @@ def compare(
     ),
     particles: int = typer.Option(256, "--particles", min=2, help="How many particles every method gets."),
     out: Path = typer.Option(..., "--out", help="The directory for the records; the same again goes on with them."),
-    operator: list[str] = typer.Option(
-        [], "--operator", help="A file made by `pfbr train`, or the word `gaussian`; may be given several times."
-    ),
+    operator: list[str] = typer.Option([], "--operator", help=f"{HELP} May be given several times."),
     seed: int = typer.Option(0, "--seed", help="Same seed, same scores."),
     minutes: float = typer.Option(2.0, "--minutes", min=0.0, help="Training time of each method that trains."),
     truth: str = typer.Option("auto", "--truth", help="auto: formula or grid; nuts: long Markov chains; none."),
@@ -44,7 +43,7 @@ def compare(
     problem = spec.resolve(model)
     chosen: dict[str, OnlineMethod] = {}
     for path in operator:
-        chosen[_label(path)] = pfbr.gaussian_operator() if path == "gaussian" else pfbr.load(path)
+        chosen[_label(path)] = named_operator(path)
     names = [name.strip() for name in methods.split(",") if name.strip()] if methods else _fitting(problem)
     console = Console(stderr=True)
     with console.status("reading") as status:

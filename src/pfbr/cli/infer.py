@@ -14,6 +14,7 @@ from rich.console import Console
 import pfbr
 from pfbr.cli import spec
 from pfbr.cli.observations import FORMATS, parse_line, read
+from pfbr.cli.operators import HELP, named_operator
 from pfbr.cli.output import check_writable, write_npz
 from pfbr.errors import InputError, PfbrError
 from pfbr.models import Model, observation_shape
@@ -21,9 +22,7 @@ from pfbr.particles import weighted_cov, weighted_mean
 
 
 def infer(
-    operator: str = typer.Argument(
-        metavar="OPERATOR", help="A file made by `pfbr train`, or the word `gaussian` (needs no training)."
-    ),
+    operator: str = typer.Argument(metavar="OPERATOR", help=HELP),
     model: str = typer.Argument(metavar="SPEC", help=spec.HELP),
     observations: str = typer.Argument(
         metavar="OBSERVATIONS", help=f"{FORMATS}; or `-`: JSON lines from standard input, answered one by one."
@@ -50,7 +49,7 @@ def infer(
         raise InputError("--out FILE.npz is needed to keep the posteriors of a file of observations.")
     if out is not None:
         check_writable(out, suffix=".npz")
-    chosen = pfbr.gaussian_operator() if operator == "gaussian" else pfbr.load(operator)
+    chosen = named_operator(operator)
     problem = spec.resolve(model)
     key = jax.random.key(seed)
     console = Console(stderr=True)

@@ -52,7 +52,7 @@ class Model(eqx.Module):
         )
 
     def prior_from_normal(self, z: Point) -> Point | None:
-        """The prior as a function of d standard normals, where it is one: it allows draws that are better than random."""
+        """The prior as a function of d standard normals, where it is one: it allows draws better than random."""
         return None
 
     def linear_gaussian(self) -> LinearGaussian | None:

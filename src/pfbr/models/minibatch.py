@@ -18,7 +18,7 @@ class MiniBatch(Model):
     def __init__(self, model: Model, size: int):
         if isinstance(model, StateSpaceModel):
             raise InputError(
-                "MiniBatch needs a model without dynamics: in a state-space model the unknown moves between observations."
+                "MiniBatch needs a model without dynamics: elsewhere the unknown moves between observations."
             )
         if size < 1:
             raise InputError(f"`size` must be at least 1; got {size}.")

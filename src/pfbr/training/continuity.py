@@ -14,11 +14,23 @@ import jax
 from jax import numpy as jnp
 
 from pfbr.likelihood import Likelihood
+from pfbr.models.base import Model, StateSpaceModel
 from pfbr.operator import Operator
 from pfbr.shapes import Key
 from pfbr.tasks import Family, Task
 from pfbr.training.settings import TrainingSettings
 from pfbr.truth import box_of_mass, grid_from_log_density, prior_box
+from pfbr.velocities.residual import ResidualVelocity
+
+
+def applies(operator: Operator, model: Model) -> bool:
+    """Whether posteriors of the model can be sampled on a grid, and the velocity is the closed-loop kind whose fixed
+    context is only a pace."""
+    return (
+        isinstance(operator.velocity, ResidualVelocity)
+        and int(model.dim) == 2
+        and not isinstance(model, StateSpaceModel)
+    )
 
 
 class ContinuityDraw(eqx.Module):
@@ -29,7 +41,7 @@ class ContinuityDraw(eqx.Module):
     settings: TrainingSettings = eqx.field(static=True)
 
     def loss(self, key: Key, operator: Operator):
-        """log(1 + E r² / Var ℓ); the share E r² / Var ℓ is one for a velocity that does nothing, zero for the exact one.
+        """log(1 + E r² / Var ℓ), where E r² / Var ℓ is one for a velocity that does nothing, zero for the exact one.
 
         The logarithm keeps the few problems that are beyond any hope from drowning all others.
         """

@@ -20,6 +20,7 @@ from pfbr.operator import Operator
 from pfbr.shapes import Key
 from pfbr.tasks import Family, ModelFamily
 from pfbr.training.continuity import ContinuityDraw
+from pfbr.training.continuity import applies as continuity_applies
 from pfbr.training.progress import Progress, text_bar
 from pfbr.training.settings import TrainingSettings
 from pfbr.training.state import TrainingState, read_state, write_state
@@ -70,9 +71,10 @@ def fit(
         state = read_state(checkpoint, state, identity)
     held = hold_out(hold_key, family, settings.length, settings.validation_tasks, settings.num_particles)
     report = progress if callable(progress) else (text_bar() if progress else lambda _: None)
-    draw = (TaskDraw if settings.objective == "elbo" else ContinuityDraw)(family, settings)
+    draw = _draw(family, settings, fresh, model)
     try:
-        for state in _states(run_key, state, draw, held, report):  # noqa: B007
+        for reached in _states(run_key, state, draw, held, report):
+            state = reached  # kept when Ctrl-C ends the loop
             if checkpoint is not None and state.step % settings.validate_every == 0:
                 write_state(checkpoint, state, identity)
     except KeyboardInterrupt:
@@ -82,6 +84,7 @@ def fit(
         identity,
         model=f"{type(model).__module__}.{type(model).__qualname__}",
         family=type(family).__name__,
+        objective="elbo" if isinstance(draw, TaskDraw) else "continuity",
         version=VERSION,
         validation_score=state.best_score,
         exact_score=None if held.exact_score is None else float(jnp.mean(held.exact_score)),
@@ -94,7 +97,7 @@ def fit(
 
 
 def _states(
-    key: Key, state: TrainingState, draw: TaskDraw, held: Held, report: Callable[[Progress], None]
+    key: Key, state: TrainingState, draw: TaskDraw | ContinuityDraw, held: Held, report: Callable[[Progress], None]
 ) -> Iterator[TrainingState]:
     """The state after every step, until the budget is spent. Randomness depends on the step's number alone."""
     settings = draw.settings
@@ -161,6 +164,20 @@ def _fraction(settings: TrainingSettings, state: TrainingState) -> float:
     """How much of the budget is used: of the steps, or of the time, whichever is further on."""
     by_steps = 0.0 if settings.steps is None else state.step / settings.steps
     return max(by_steps, state.seconds / settings.seconds)
+
+
+def _draw(family: Family, settings: TrainingSettings, operator: Operator, model: Model) -> TaskDraw | ContinuityDraw:
+    """What a step learns from. Generative priors, segments and gradients through stages belong to the ELBO."""
+    possible = continuity_applies(operator, model)
+    if settings.objective == "continuity" and not possible:
+        raise InputError(
+            'objective="continuity" needs the residual operator, and a model with dim 2 and no dynamics, whose '
+            'posteriors can be sampled on a grid; use objective="elbo".'
+        )
+    plain = settings.priors == "model" and settings.segments == 1 and not settings.through_stages
+    if settings.objective == "elbo" or not (possible and plain):
+        return TaskDraw(family, settings)
+    return ContinuityDraw(family, settings)
 
 
 def _trainable(model: Model) -> Model:

@@ -32,9 +32,7 @@ class TaskDraw(eqx.Module):
         if s.segments > 1:
             cut = s.length * jax.random.randint(cut_key, (), 0, s.segments)
             model, observations = segment(prior_key, operator, model, observations, cut, s.length, s.num_particles)
-        losses = stage_losses(
-            loss_key, operator, model, observations, s.num_particles, through_stages=s.through_stages
-        )
+        losses = stage_losses(loss_key, operator, model, observations, s.num_particles, through_stages=s.through_stages)
         return jnp.mean(losses)
 
 

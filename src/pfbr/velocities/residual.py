@@ -41,9 +41,7 @@ class ResidualVelocity(Velocity):
     along_values: Float[Array, "p d h"]
     along_own: Float[Array, "h d d"] | None
 
-    def __init__(
-        self, key: Key, dim: int, *, width: int = 64, num_features: int = 32, local: bool | None = None
-    ):
+    def __init__(self, key: Key, dim: int, *, width: int = 64, num_features: int = 32, local: bool | None = None):
         keys = jax.random.split(key, 7)
 
         def weight(k, m, n):

@@ -1,0 +1,97 @@
+"""The continuity equation as a loss: zero for the exact velocity, one (in share) for a velocity that does nothing."""
+
+import equinox as eqx
+import jax
+import numpy as np
+import pytest
+from jax import numpy as jnp
+
+import pfbr
+from pfbr.architectures import build, choose
+from pfbr.errors import InputError
+from pfbr.families import TESTING, TRAINING
+from pfbr.likelihood import Likelihood
+from pfbr.models import GaussianMean, GaussianMixture
+from pfbr.tasks import ModelFamily
+from pfbr.training.continuity import ContinuityDraw, sample_between
+from pfbr.velocities import GaussianVelocity
+
+
+class Still(GaussianVelocity):
+    """Moves nothing."""
+
+    def __call__(self, t, points, support, context, likelihood):
+        return jnp.zeros_like(points), jnp.zeros(points.shape[0])
+
+
+def shares(velocity, family, num=32, **settings):
+    """E r² / Var ℓ on `num` problems of a family."""
+    operator = eqx.tree_at(lambda o: o.velocity, pfbr.gaussian_operator(), velocity)
+    draw = ContinuityDraw(family, pfbr.TrainingSettings(steps=1, length=6, num_particles=512, **settings))
+    losses = eqx.filter_jit(lambda keys: jax.lax.map(lambda key: draw.loss(key, operator), keys))
+    return np.expm1(np.asarray(losses(jax.random.split(jax.random.key(0), num))))
+
+
+def test_the_training_free_velocity_solves_the_equation_on_a_gaussian():
+    # the equation holds for the true moments; 512 draws know them to about 512^-1/2
+    exact = shares(GaussianVelocity(), ModelFamily(GaussianMean(2, observation_std=1.0)))
+    assert np.median(exact) < 0.03
+
+
+def test_a_velocity_that_does_nothing_has_the_whole_variance_left():
+    still = shares(Still(), ModelFamily(GaussianMean(2, observation_std=1.0)))
+    assert np.allclose(still, 1.0, atol=0.05)
+
+
+def test_the_training_free_velocity_does_not_solve_it_on_two_modes():
+    assert np.mean(shares(GaussianVelocity(), TESTING["mixture"])) > 0.1
+
+
+def test_draws_between_prior_and_posterior_have_the_density_they_should():
+    """For a Gaussian the tempered posterior is known: precision 1 + (stage + t) / σ²."""
+    task = ModelFamily(GaussianMean(2, observation_std=1.0)).sample(jax.random.key(1), 4)
+    points, scores = jax.jit(lambda k: sample_between(k, task, 2, 0.5, 20_000))(jax.random.key(2))
+    precision = 1.0 + 2.5
+    mean = (task.observations[:2].sum(axis=0) + 0.5 * task.observations[2]) / precision
+    # standard error of a mean of 20,000 draws is 0.004; five of them, and the grid's cell
+    assert np.allclose(points.mean(axis=0), mean, atol=0.03)
+    assert np.allclose(np.cov(points.T), np.eye(2) / precision, atol=0.02)
+    assert np.allclose(scores, -precision * (points - mean), atol=1e-3)
+
+
+def test_a_few_steps_lower_the_share_on_problems_not_seen():
+    settings = pfbr.TrainingSettings(steps=60, batch=16, length=6, validate_every=60, validation_tasks=2)
+    operator, _ = pfbr.fit(jax.random.key(0), GaussianMixture(), settings=settings, progress=False)
+    assert '"objective": "continuity"' in operator.provenance
+    before = shares(GaussianVelocity(), TESTING["mixture"])
+    after = shares(operator.velocity, TESTING["mixture"])
+    assert after.mean() < 0.8 * before.mean()
+
+
+def test_it_is_refused_where_posteriors_cannot_be_sampled():
+    settings = pfbr.TrainingSettings(steps=1, objective="continuity")
+    with pytest.raises(InputError, match="dim 2 and no dynamics"):
+        pfbr.fit(jax.random.key(0), GaussianMean(3), settings=settings)
+    with pytest.raises(InputError, match="residual operator"):
+        pfbr.fit(jax.random.key(0), GaussianMean(2), operator="paper", settings=settings)
+
+
+def test_families_to_train_on_and_to_test_on_are_apart():
+    assert not set(TRAINING) & set(TESTING)
+
+    def kinds(families):
+        return {type(f.sample(jax.random.key(0), 1).model) for f in families.values()}
+
+    assert not kinds(TRAINING) & kinds(TESTING)
+
+
+def test_an_untrained_residual_is_the_training_free_operator():
+    model = GaussianMixture()
+    residual = build(jax.random.key(0), choose("residual", model)).velocity
+    points = jax.random.normal(jax.random.key(1), (64, 2))
+    likelihood = Likelihood(model, jnp.ones(1))
+    context = residual.open(jax.random.key(2), points, likelihood)
+    ours = residual(jnp.asarray(0.3), points, points, context, likelihood)
+    theirs = GaussianVelocity()(jnp.asarray(0.3), points, points, context, likelihood)
+    assert np.allclose(ours[0], theirs[0], atol=1e-6)
+    assert np.allclose(ours[1], theirs[1], atol=1e-6)
