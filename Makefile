@@ -1,7 +1,7 @@
 # `make demo` and `make test` work on a fresh machine with Python 3.11 and make: they create .venv, install the
 # versions in requirements.lock, and run. Set-up happens again only when the lock or pyproject.toml changes.
 
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 READY := $(VENV)/.ready
 RUN := $(VENV)/bin
@@ -15,8 +15,8 @@ export JAX_PERSISTENT_COMPILATION_CACHE_MIN_COMPILE_TIME_SECS := 0.3
 demo: $(READY)  ## an unseen stream, our posterior beside the truth and beside SMC, one page
 	$(RUN)/pfbr demo
 
-test: $(READY)  ## all tests but the slow ones
-	$(RUN)/python -m pytest
+test: $(READY)  ## all tests but the slow ones, a process for each of two cores
+	$(RUN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: $(READY)  ## the tests that train for minutes
 	$(RUN)/python -m pytest -m slow

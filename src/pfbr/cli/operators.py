@@ -4,8 +4,6 @@ import pfbr
 from pfbr.shipped import COMMANDS
 
 HELP = "A file made by `pfbr train`, or `gaussian` (needs no training), `plane` (models at rest with dim 2), `mixture`."
-    "A file made by `pfbr train`, or `gaussian` (needs no training), `plane` (any model at rest with dim 2), `mixture`."
-)
 
 
 def named_operator(text: str) -> pfbr.Operator:
