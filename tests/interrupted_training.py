@@ -1,0 +1,43 @@
+"""A small training run to be interrupted: `python interrupted_training.py FOLDER [resume] [slow]`.
+
+It says each step on a line of its own; `slow` leaves time between steps to interrupt it.
+"""
+
+import signal
+import sys
+import time
+from pathlib import Path
+
+import jax
+
+import pfbr
+
+SETTINGS = pfbr.TrainingSettings(
+    steps=9, num_particles=8, length=2, batch=2, validate_every=2, validation_tasks=1, learning_rate=0.02
+)
+
+
+def train(folder: Path, *, resume: bool = False, slow: bool = False):
+    def say(report):
+        print("step", report.step, flush=True)
+        if slow:
+            time.sleep(0.5)
+
+    operator, history = pfbr.fit(
+        jax.random.key(5),
+        pfbr.models.GaussianMean(2),
+        operator="paper",
+        architecture={"width": 4, "steps": 1},
+        settings=SETTINGS,
+        checkpoint=folder / "run.checkpoint",
+        resume=resume,
+        progress=say,
+    )
+    pfbr.save(folder / "run.pfbr", operator)
+    return operator, history
+
+
+if __name__ == "__main__":
+    # a shell switches SIGINT off for what it runs in the background; a user at a terminal has it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    train(Path(sys.argv[1]), resume="resume" in sys.argv, slow="slow" in sys.argv)
