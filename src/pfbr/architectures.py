@@ -11,6 +11,7 @@ from pfbr.flow import FlowSettings
 from pfbr.models.base import Model, observation_shape
 from pfbr.operator import Operator
 from pfbr.shapes import Key
+from pfbr.velocities.base import Velocity
 from pfbr.velocities.gated import GatedVelocity
 from pfbr.velocities.gaussian import GaussianVelocity
 from pfbr.velocities.residual import ResidualVelocity
@@ -58,17 +59,22 @@ def build(key: Key, architecture: Architecture) -> Operator:
     flow = FlowSettings(**{f: settings.pop(f) for f in ("solver", "steps", "tolerance", "gradient") if f in settings})
     rest = {f: settings.pop(f) for f in ("even", "predictive") if f in settings}
     try:
-        if architecture.name == "paper":
-            velocity = GatedVelocity(key, architecture.dim, architecture.observation_shape, **settings)
-        elif architecture.name == "residual":
-            velocity = ResidualVelocity(key, architecture.dim, **settings)
-        else:
-            velocity = GaussianVelocity(**settings)
+        velocity = _velocity(key, architecture, settings)
     except TypeError as error:
         raise InputError(
             f"the {architecture.name} operator does not take these settings: {settings} ({error})."
         ) from None
     return Operator(velocity, flow, dim=architecture.dim, observation_shape=architecture.observation_shape, **rest)
+
+
+def _velocity(key: Key, architecture: Architecture, settings: dict[str, Any]) -> Velocity:
+    if architecture.name == "gaussian":
+        return GaussianVelocity(**settings)
+    assert architecture.dim is not None  # `choose` and the file both give it
+    if architecture.name == "residual":
+        return ResidualVelocity(key, architecture.dim, **settings)
+    assert architecture.observation_shape is not None
+    return GatedVelocity(key, architecture.dim, architecture.observation_shape, **settings)
 
 
 def describe(architecture: Architecture) -> dict:

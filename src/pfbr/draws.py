@@ -2,6 +2,8 @@
 
 import functools
 import warnings
+from collections.abc import Callable
+from typing import cast
 
 import jax
 import numpy as np
@@ -11,7 +13,7 @@ from scipy.stats import qmc
 
 from pfbr.frame import frame_of
 from pfbr.models.base import Model, StateSpaceModel, offers
-from pfbr.shapes import Key, Points
+from pfbr.shapes import Key, Point, Points
 
 MAX_SOBOL_DIM = 21_201
 
@@ -72,7 +74,8 @@ def match_moments(noise: Points, *, apart_from: Points | None = None) -> Points:
 def draw_prior(key: Key, model: Model, num: int, *, even: bool = True) -> Points:
     """The first particles: evenly spread where the model can turn normals into its prior, i.i.d. otherwise."""
     if even and offers(model, "prior_from_normal") and num > 0 and int(model.dim) <= MAX_SOBOL_DIM:
-        return jax.vmap(model.prior_from_normal)(match_moments(sobol_normal(key, num, int(model.dim))))
+        from_normal = cast(Callable[[Point], Point], model.prior_from_normal)  # it is offered, so never None
+        return jax.vmap(from_normal)(match_moments(sobol_normal(key, num, int(model.dim))))
     return jax.vmap(model.sample_prior)(jax.random.split(key, num))
 
 
@@ -83,5 +86,6 @@ def draw_transition(key: Key, model: StateSpaceModel, points: Points, *, even: b
         noise_key, order_key = jax.random.split(key)
         # the points of one Sobol set come in a fixed order; without a shuffle, noise would depend on the particle
         noise = jax.random.permutation(order_key, sobol_normal(noise_key, num, dim))
-        return jax.vmap(model.transition_from_normal)(points, match_moments(noise, apart_from=points))
+        from_normal = cast(Callable[[Point, Point], Point], model.transition_from_normal)
+        return jax.vmap(from_normal)(points, match_moments(noise, apart_from=points))
     return jax.vmap(model.sample_transition)(jax.random.split(key, num), points)

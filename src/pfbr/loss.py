@@ -29,7 +29,6 @@ def stage_losses(
     particles that it was given, and not for what later updates make of them.
     """
     init_key, steps_key = jax.random.split(key)
-    static = not isinstance(model, StateSpaceModel)
     indices = jnp.arange(observations.shape[0])
 
     def log_joint(points, stage):
@@ -46,10 +45,12 @@ def stage_losses(
         prior = operator.predict(predict_key, model, particles)
         likelihood = Likelihood(model, observation)
         moved = operator.move(move_key, prior, likelihood)
-        if static:
+        if not isinstance(model, StateSpaceModel):
             target = log_joint(moved.points, stage)
         else:
-            predictive = predictive_log_density(model, particles.points, moved.points, how=operator.predictive)
+            predictive = predictive_log_density(
+                model, particles.points, prior.points, moved.points, how=operator.predictive
+            )
             target = likelihood.values(moved.points) + predictive
         after = equally_weighted(moved.points, moved.log_density)
         return after, jnp.mean(moved.log_density - target)

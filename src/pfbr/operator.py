@@ -50,12 +50,13 @@ class Operator(OnlineMethod):
         if not isinstance(model, StateSpaceModel):
             return particles
         moved = draw_transition(key, model, particles.points, even=self.even)
-        density = predictive_log_density(model, particles.points, moved, how=self.predictive)
+        density = predictive_log_density(model, particles.points, moved, moved, how=self.predictive)
         return equally_weighted(moved, density)
 
     def move(self, key: Key, particles: Particles, likelihood: Likelihood) -> Moved:
         """The flow from the prior particles to the posterior ones."""
         context = self.velocity.open(key, particles.points, likelihood)
+        assert particles.log_density is not None  # an operator always carries it
         return flow(self.settings, self.velocity, context, likelihood, particles.points, particles.log_density)
 
     def update(self, key: Key, model: Model, state: State, observation: Observation) -> tuple[State, dict]:
@@ -84,18 +85,20 @@ class Operator(OnlineMethod):
         return None
 
 
-def predictive_log_density(model: StateSpaceModel, before: Points, at: Points, *, how: str = "mixture") -> PerParticle:
-    """log p(x_m | o_1 … o_{m−1}) at the rows of `at`, from the particles `before` the transition.
+def predictive_log_density(
+    model: StateSpaceModel, before: Points, predicted: Points, at: Points, *, how: str = "mixture"
+) -> PerParticle:
+    """log p(x_m | o_1 … o_{m−1}) at the rows of `at`, from the particles `before` the transition and `predicted` by it.
 
     The mixture 1/N Σ_n p(x | x_{m−1}^n) is the law the moved particles were drawn from; in ten dimensions it is far
     better than a kernel estimate, which is here for models whose transition density is unknown.
     """
     if how == "kde":
-        cloud = equally_weighted(at)
+        cloud = equally_weighted(predicted)
         return kde_log_density(cloud, silverman(cloud), at)
     components = before[:: max(1, before.shape[0] // MIXTURE_COMPONENTS)]
     if offers(model, "transition_mean_and_std"):
-        means, stds = jax.vmap(model.transition_mean_and_std)(components)
+        means, stds = jax.vmap(model.transition_mean_and_std)(components)  # type: ignore[arg-type]
         return kde_log_density(equally_weighted(means), stds[0], at)
     pairwise = jax.vmap(jax.vmap(model.log_transition, (None, 0)), (0, None))
     total = jax.nn.logsumexp(pairwise(at, components), axis=1)

@@ -6,6 +6,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
+from jax import numpy as jnp
 from jaxtyping import ArrayLike
 
 from pfbr.checks import (
@@ -97,7 +98,7 @@ def run(key: Key, method: OnlineMethod, model: Model, observations: ArrayLike, *
     checked_fit_together(method, checked_model(model))
     array, many = checked_observations(model, observations)
     result = (trace_many if many else trace)(
-        checked_key(key), method, model, array, checked_num_particles(num_particles)
+        checked_key(key), method, model, jnp.asarray(array), checked_num_particles(num_particles)
     )
     lost = np.argwhere(~_has_posterior(result.particles, result.info))
     if lost.size:

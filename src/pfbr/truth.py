@@ -36,7 +36,7 @@ class GaussianTruth(Truth):
         return self.mean + noise @ jnp.linalg.cholesky(self.cov).T
 
     def log_density(self, points: Points) -> PerParticle:
-        return jax.scipy.stats.multivariate_normal.logpdf(points, self.mean, self.cov)
+        return jnp.asarray(jax.scipy.stats.multivariate_normal.logpdf(points, self.mean, self.cov))
 
 
 class GridTruth(Truth):

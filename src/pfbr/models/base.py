@@ -82,9 +82,11 @@ class StateSpaceModel(Model):
 
 
 def offers(model: Model, method: str) -> bool:
-    """Whether the model has written an optional method itself."""
+    """Whether the model has written an optional method itself; a model around another needs the inner one's too."""
     base = StateSpaceModel if isinstance(model, StateSpaceModel) else Model
-    return getattr(type(model), method) is not getattr(base, method)
+    inner = getattr(model, "model", None)
+    written = getattr(type(model), method) is not getattr(base, method)
+    return written and (not isinstance(inner, Model) or offers(inner, method))
 
 
 def has_observations(model: Model) -> bool:

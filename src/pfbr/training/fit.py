@@ -24,7 +24,7 @@ from pfbr.training.continuity import applies as continuity_applies
 from pfbr.training.progress import Progress, text_bar
 from pfbr.training.settings import TrainingSettings
 from pfbr.training.state import TrainingState, read_state, write_state
-from pfbr.training.step import TaskDraw, optimiser, train_step
+from pfbr.training.step import Draw, TaskDraw, optimiser, train_step
 from pfbr.validation import Held, hold_out, validate
 from pfbr.version import VERSION
 
@@ -97,7 +97,7 @@ def fit(
 
 
 def _states(
-    key: Key, state: TrainingState, draw: TaskDraw | ContinuityDraw, held: Held, report: Callable[[Progress], None]
+    key: Key, state: TrainingState, draw: Draw, held: Held, report: Callable[[Progress], None]
 ) -> Iterator[TrainingState]:
     """The state after every step, until the budget is spent. Randomness depends on the step's number alone."""
     settings = draw.settings
@@ -166,7 +166,7 @@ def _fraction(settings: TrainingSettings, state: TrainingState) -> float:
     return max(by_steps, state.seconds / settings.seconds)
 
 
-def _draw(family: Family, settings: TrainingSettings, operator: Operator, model: Model) -> TaskDraw | ContinuityDraw:
+def _draw(family: Family, settings: TrainingSettings, operator: Operator, model: Model) -> Draw:
     """What a step learns from. Generative priors, segments and gradients through stages belong to the ELBO."""
     possible = continuity_applies(operator, model)
     if settings.objective == "continuity" and not possible:

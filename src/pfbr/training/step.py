@@ -1,5 +1,7 @@
 """One step of learning: draw tasks, sum their losses, move the weights."""
 
+from typing import Protocol
+
 import equinox as eqx
 import jax
 import optax
@@ -9,9 +11,17 @@ from pfbr.loss import stage_losses
 from pfbr.operator import Operator
 from pfbr.priors import DirichletProcess, PriorReplaced
 from pfbr.segments import segment
-from pfbr.shapes import Key
+from pfbr.shapes import Key, Scalar
 from pfbr.tasks import Family, simulate
 from pfbr.training.settings import TrainingSettings
+
+
+class Draw(Protocol):
+    """Something that draws what one step learns from, and says how wrong an operator is on it."""
+
+    settings: TrainingSettings
+
+    def loss(self, key: Key, operator: Operator) -> Scalar: ...
 
 
 class TaskDraw(eqx.Module):
@@ -41,7 +51,7 @@ def optimiser(settings: TrainingSettings) -> optax.GradientTransformation:
 
 
 @eqx.filter_jit
-def train_step(key: Key, draw: TaskDraw, operator: Operator, optimiser_state, learning_rate):
+def train_step(key: Key, draw: Draw, operator: Operator, optimiser_state, learning_rate):
     """One step of Adam. Tasks whose gradient is not finite are dropped one by one, not with their batch."""
     weights, rest = eqx.partition(operator, eqx.is_inexact_array)
 

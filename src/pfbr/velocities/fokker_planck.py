@@ -6,6 +6,7 @@ import jax
 from pfbr.divergence import by_forward_mode
 from pfbr.kernels import kde_log_density, silverman
 from pfbr.likelihood import Likelihood
+from pfbr.models.base import Model
 from pfbr.particles import equally_weighted
 from pfbr.priors import KernelPrior, Prior, kernel_prior
 from pfbr.shapes import Key, PerParticle, Points, Scalar
@@ -15,7 +16,7 @@ from pfbr.velocities.base import Velocity
 class ModelPrior(Prior):
     """A model's own prior."""
 
-    model: eqx.Module
+    model: Model
 
     def sample(self, key: Key):
         return self.model.sample_prior(key)

@@ -126,6 +126,7 @@ class GatedVelocity(Velocity):
 
         by_structure = self.observation is not None and len(self.layers) <= 3
         if self.divergence == "hutchinson":
+            assert context.probe is not None  # drawn by `open` for this very purpose
             value, trace = by_hutchinson(field, points, context.probe)
         elif self.divergence == "structure" or (self.divergence == "exact" and by_structure):
             value, trace = self._by_structure(points, context.context, t)
