@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import jax
 import numpy as np
+from jax import numpy as jnp
 from jaxtyping import ArrayLike
 
 from pfbr import baselines, evaluation
@@ -90,14 +91,14 @@ def compare(
             ready[name] = baselines.make(name, model) if method is None else method
     reference = None
     if set(ready) - finished and truth != "none":
-        reference = evaluation.reference(truth_key, model, streams, num_particles, truth_draws)
+        reference = evaluation.reference(truth_key, model, jnp.asarray(streams), num_particles, truth_draws)
         if reference is None and truth == "nuts":
             reference = _reference_by_nuts(truth_key, model, streams, num_particles, truth_draws, progress)
     measured = evaluation.evaluate(
         run_key,
         ready,
         model,
-        streams,
+        jnp.asarray(streams),
         num_particles=num_particles,
         truth=reference,
         seed=seed,

@@ -76,11 +76,12 @@ class ResidualVelocity(Velocity):
         trace = jnp.sum((slope1 @ (self.second * (out @ self.first).T)) * slope2, axis=-1)
         if self.along_own is not None:
             scores, curvatures = _own(seen, points, likelihood)
-            turned = jnp.einsum("hij,nj->nhi", self.along_own, scores)
-            gradients = jnp.einsum("ng,ig,gh,nh->nhi", slope1, self.first, self.second, slope2)  # of a(w)
-            correction += jnp.einsum("nh,nhi->ni", y2, turned)
-            trace += jnp.einsum("nhi,nhi->n", turned, gradients)
-            trace += jnp.einsum("nh,hij,nji->n", y2, self.along_own, curvatures)
+            local = jnp.einsum("nh,hij->nij", y2, self.along_own)
+            correction += jnp.einsum("nij,nj->ni", local, scores)
+            trace += jnp.einsum("nij,nji->n", local, curvatures)
+            for i in range(w.shape[1]):  # Σ_i ∂a/∂w_i · (B u)_i; few dimensions, so that a plain loop is best
+                gradient = ((slope1 * self.first[i]) @ self.second) * slope2
+                trace += jnp.sum(gradient * (scores @ self.along_own[:, i, :].T), axis=-1)
         rate = context.rate(t)
         velocity = seen.frame.vectors(push + w @ half_slope + correction)
         return rate * velocity, rate * (jnp.trace(half_slope) + trace)
