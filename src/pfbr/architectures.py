@@ -27,11 +27,12 @@ class Architecture(eqx.Module):
 
 
 # FlowSettings fields may be given among an architecture's settings; these are the defaults of each architecture.
-# The paper's operator takes four evaluations an update; a flow that is fast where observations are sharp takes more.
+# The paper's operator takes four evaluations an update. The residual one was as good with 4 steps as with 8 (mixture,
+# 12 development streams: +0.002 and +0.001); the training-free one is cheap, and 8 keep sharp observations in hand.
 _FLOW_DEFAULTS: dict[str, dict[str, Any]] = {
     "paper": {"solver": "heun", "steps": 2},
     "gaussian": {"solver": "heun", "steps": 8},
-    "residual": {"solver": "heun", "steps": 8},
+    "residual": {"solver": "heun", "steps": 4},
 }
 NAMES = tuple(_FLOW_DEFAULTS)
 
@@ -49,7 +50,7 @@ def choose(name: str, model: Model, **settings) -> Architecture:
         name,
         None if name == "gaussian" else int(model.dim),
         shape if name == "paper" else None,
-        settings,
+        dict(_FLOW_DEFAULTS[name], **settings),  # written out, so that a file does not depend on later defaults
     )
 
 
