@@ -1,6 +1,5 @@
 """`pfbr demo`: the main job on an embedded example, in a table and on one page."""
 
-from importlib import resources
 from pathlib import Path
 
 import jax
@@ -45,8 +44,7 @@ def _operator(train: bool, minutes: float, out: Path) -> tuple[OnlineMethod, str
         file = out / "operator.pfbr"
         trained = train_operator(jax.random.key(0), GaussianMixture(), file, minutes=minutes)
         return trained, f"trained on the mixture for {minutes:g} minutes"
-    with resources.as_file(resources.files("pfbr") / "shipped" / "mixture.pfbr") as file:
-        return pfbr.load(file), "shipped with pfbr, trained on the mixture"
+    return pfbr.shipped("mixture"), "shipped with pfbr, trained on the mixture"
 
 
 def _scores(record: demonstration.DemoRecord) -> Table:
