@@ -18,7 +18,7 @@ from pfbr.tasks import simulate
 from pfbr.truth import kalman
 
 SPEC, MODEL = "gaussian-mean:dim=2,observation_std=1", GaussianMean(2, 1.0, 1.0)
-COMMANDS = ["demo", "train", "infer", "compare", "show", "report"]
+COMMANDS = ["demo", "train", "infer", "compare", "bench", "show", "report"]
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,8 @@ def bench() -> None:
     """Time updates, velocity evaluations and training steps on this machine.
 
     Rows of a group are compared within one run: machines are noisy, ratios less so. Takes about two minutes.
+
+    Example: `pfbr bench`
     """
     console = Console()
     first: dict[str, float] = {}
