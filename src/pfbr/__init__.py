@@ -2,11 +2,13 @@
 
 from pfbr import errors, models
 from pfbr.checkpoint import load, read_header, save
+from pfbr.export import to_arviz
 from pfbr.models.base import Model, StateSpaceModel
 from pfbr.operator import Operator, gaussian_operator
 from pfbr.session import Posterior, Session, init, run, step
 from pfbr.shipped import shipped
 from pfbr.training import TrainingSettings, fit
+from pfbr.trusted import Trusted
 from pfbr.version import VERSION
 
 __version__ = VERSION
@@ -17,6 +19,7 @@ __all__ = [
     "Session",
     "StateSpaceModel",
     "TrainingSettings",
+    "Trusted",
     "__version__",
     "errors",
     "fit",
@@ -29,4 +32,5 @@ __all__ = [
     "save",
     "shipped",
     "step",
+    "to_arviz",
 ]

@@ -59,6 +59,16 @@ class Operator(OnlineMethod):
         assert particles.log_density is not None  # an operator always carries it
         return flow(self.settings, self.velocity, context, likelihood, particles.points, particles.log_density)
 
+    def move_back(self, prior: Points, key: Key, particles: Particles, likelihood: Likelihood) -> Moved:
+        """The flow from posterior particles back to prior ones, by the same steps in reverse.
+
+        `prior` are the points with which the flow was opened. Exact up to the solver's error (see docs/trust.md).
+        """
+        context = self.velocity.open(key, prior, likelihood)
+        return flow(
+            self.settings, self.velocity, context, likelihood, particles.points, particles.log_density, reverse=True
+        )
+
     def update(self, key: Key, model: Model, state: State, observation: Observation) -> tuple[State, dict]:
         predict_key, move_key = jax.random.split(key)
         prior = self.predict(predict_key, model, state.particles)

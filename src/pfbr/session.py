@@ -22,6 +22,7 @@ from pfbr.models.base import Model, observation_shape
 from pfbr.online import OnlineMethod, Trace, trace, trace_many
 from pfbr.particles import Particles, weighted_cov, weighted_mean
 from pfbr.shapes import Key, Observation
+from pfbr.trusted import Trusted
 
 
 class Posterior:
@@ -111,15 +112,30 @@ def run(key: Key, method: OnlineMethod, model: Model, observations: ArrayLike, *
 class Session:
     """A posterior that is updated as observations come in.
 
-    A refused observation leaves the session as it was.
+    A refused observation leaves the session as it was. With `repair` ("auto", "always", or "never" to look only) each
+    step is judged, weighted and, where it went wrong, done again (see `trusted`).
     """
 
-    def __init__(self, key: Key, operator: OnlineMethod, model: Model, *, num_particles: int = 256):
+    def __init__(
+        self,
+        key: Key,
+        operator: OnlineMethod,
+        model: Model,
+        *,
+        num_particles: int = 256,
+        repair: str | None = None,
+        keep_history: int = 0,
+    ):
         self._key, init_key = jax.random.split(checked_key(key))
+        if repair is not None:
+            operator = Trusted(operator, repair=repair, keep_history=keep_history)
+        elif keep_history:
+            raise InputError('`keep_history` is for `repair="auto"`, which judges particles against all observations.')
         self.operator, self.model = operator, checked_methods_of(checked_model(model))
         self._observation_shape = observation_shape(model)
         self._state = init(init_key, operator, model, num_particles=num_particles)
         self.stage = 0
+        self._before: Any = None  # the state that the last observation changed
 
     def update(self, observation: ArrayLike) -> Posterior:
         """The posterior after one more observation."""
@@ -129,8 +145,17 @@ class Session:
         particles = self.operator.particles(state)
         if not _has_posterior(particles, info):
             raise LikelihoodError(_no_posterior(f"observation {self.stage + 1}"))
-        self._state, self.stage = state, self.stage + 1
+        self._before, self._state, self.stage = self._state, state, self.stage + 1
         return Posterior(particles, info)
+
+    def retract(self) -> Posterior:
+        """Take the last observation back, and for moving unknowns the move before it; the posterior is then bit for
+        bit what it was. One observation can be retracted, since one past state is kept."""
+        if self._before is None:
+            why = "there has been no observation yet" if self.stage == 0 else "the last one was retracted already"
+            raise InputError(f"nothing to retract: {why}. A session keeps one step back; update it first.")
+        self._state, self._before, self.stage = self._before, None, self.stage - 1
+        return self.posterior
 
     @property
     def posterior(self) -> Posterior:

@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 import pfbr
 from pfbr.cli.bench import bench
+from pfbr.cli.calibrate import calibrate
 from pfbr.cli.compare import compare
 from pfbr.cli.demo import demo
 from pfbr.cli.infer import infer
@@ -56,5 +57,5 @@ def main(
     """
 
 
-for command in (demo, train, infer, compare, bench, show, report):
+for command in (demo, train, infer, compare, calibrate, bench, show, report):
     app.command()(command)

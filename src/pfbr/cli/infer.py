@@ -19,6 +19,8 @@ from pfbr.cli.output import check_writable, write_npz
 from pfbr.errors import InputError, PfbrError
 from pfbr.models import Model, observation_shape
 from pfbr.particles import weighted_cov, weighted_mean
+from pfbr.shift import learn_reference
+from pfbr.trusted import Trusted
 
 
 def infer(
@@ -30,11 +32,21 @@ def infer(
     out: Path | None = typer.Option(None, "--out", help="The .npz file to write; optional with `-`."),
     particles: int = typer.Option(256, "--particles", min=2, help="How many particles carry the posterior."),
     seed: int = typer.Option(0, "--seed", help="Same seed, same answer."),
+    repair: str = typer.Option(
+        "never",
+        "--repair",
+        help="never: report how far to trust each step; auto: weigh, and redo steps that went wrong.",
+    ),
+    keep_history: int = typer.Option(
+        0, "--keep-history", min=0, help="Store so many observations, to judge an unknown at rest against all of them."
+    ),
+    shift: bool = typer.Option(False, "--shift", help="Also how unlike the model's own simulated streams a step is."),
 ) -> None:
     """Update a posterior with each observation of a stream.
 
     The .npz holds, after every observation, `particles` (…, T, N, d), `weights` and `log_density` (…, T, N), `mean`
-    (…, T, d), `covariance` (…, T, d, d), and what the method reports about its steps, each (…, T).
+    (…, T, d), `covariance` (…, T, d, d), and what is known about each step, each (…, T): `ess`, `pareto_k`, `flagged`,
+    `repaired`, `log_evidence_increment`, `log_evidence`, `num_steps`, `alive`, and with --shift `shift`.
 
     A live stream answers every line at once; a bad line gets an answer with the key "error" and changes nothing.
 
@@ -52,6 +64,8 @@ def infer(
     chosen = named_operator(operator)
     problem = spec.resolve(model)
     key = jax.random.key(seed)
+    reference = learn_reference(key, chosen, problem, num_particles=particles) if shift else None
+    chosen = Trusted(chosen, repair=repair, keep_history=keep_history, reference=reference)
     console = Console(stderr=True)
     if live:
         session = pfbr.Session(key, chosen, problem, num_particles=particles)

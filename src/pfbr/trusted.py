@@ -1,0 +1,226 @@
+"""An operator that says how far to trust each of its steps, and repairs the steps that went wrong."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+from jax import numpy as jnp
+
+from pfbr.baselines.history import History, empty_history, needs_shape
+from pfbr.baselines.resampling import resample
+from pfbr.correction import (
+    continued_log_density,
+    judged,
+    marginal_log_weights,
+    mixture_log_density,
+    static_log_weights,
+)
+from pfbr.draws import draw_prior, draw_transition
+from pfbr.errors import InputError
+from pfbr.flow import Moved, flow
+from pfbr.likelihood import Likelihood
+from pfbr.models.base import Model, StateSpaceModel
+from pfbr.online import OnlineMethod
+from pfbr.operator import Operator
+from pfbr.particles import Particles, equally_weighted, ess, normalise
+from pfbr.shapes import Key, Observation, PerParticle, Points, Scalar
+from pfbr.shift import Reference
+from pfbr.tempering import temper
+
+POOR, UNEVEN, HEAVY = 0.15, 0.35, 0.7  # shares of the particles, and k-hat: when a step is flagged
+RESAMPLE = 0.5  # share of the particles below which a filter resamples before it goes on
+REPAIRS = ("auto", "never", "always")
+
+
+class TrustedState(eqx.Module):
+    """`current` is the corrected posterior; its log density is the law the points come from, not the posterior's.
+
+    `log_target` is log p(x, O) at the points where the unknown is at rest. `log_evidence` is log p(O) so far.
+    """
+
+    current: Particles
+    log_target: PerParticle | None
+    support: Points | None  # strict: the independent set whose flow carries the points
+    history: History | None
+    log_evidence: Scalar
+
+
+def flagged(report: dict, num_particles: int) -> Scalar:
+    """Whether a step is not to be trusted: ESS below 0.15 of the particles, or below 0.35 with k-hat over 0.7.
+
+    A heavy tail of nearly equal weights does no harm, and k-hat is noisy there: it counts where weights are uneven.
+    """
+    share = report["ess"] / num_particles
+    bad = (share < POOR) | ((report["pareto_k"] > HEAVY) & (share < UNEVEN))
+    return bad | ~jnp.isfinite(report["total"])
+
+
+class Trusted(OnlineMethod):
+    """The operator's flow as a proposal, its particles weighted by what the flow got wrong.
+
+    `repair`: "never" leaves the operator's particles as they are, equally weighted, and only reports; "auto" weighs
+    them, and replaces a flagged step by tempered SMC from before the observation; "always" replaces every step.
+    `keep_history`: how many observations to store; an unknown at rest is then judged against p(x, O) itself, and
+    without it (0) against a continuation of the last target. `strict`: i.i.d. draws, moved by the flow of a second,
+    independent set, which makes the evidence of a step unbiased; twice the work.
+    """
+
+    operator: Operator
+    repair: str = eqx.field(static=True, default="auto")
+    keep_history: int = eqx.field(static=True, default=0)
+    strict: bool = eqx.field(static=True, default=False)
+    moves: int = eqx.field(static=True, default=6)
+    reference: Reference | None = None
+
+    def __check_init__(self):
+        if self.repair not in REPAIRS:
+            raise InputError(f"`repair` must be one of {', '.join(REPAIRS)}; got {self.repair!r}.")
+        if not isinstance(self.operator, Operator):
+            raise InputError(f"only an Operator can be corrected, since it knows its density; got {self.operator!r}.")
+        if self.keep_history < 0:
+            raise InputError(f"`keep_history` is a number of observations, 0 for none; got {self.keep_history}.")
+
+    def init(self, key: Key, model: Model, num_particles: int) -> TrustedState:
+        points_key, support_key = jax.random.split(key)
+        moving = isinstance(model, StateSpaceModel)
+        points = draw_prior(
+            points_key if self.strict else key, model, num_particles, even=self.operator.even and not self.strict
+        )
+        density = jax.vmap(model.log_prior)(points)
+        return TrustedState(
+            equally_weighted(points, density),
+            None if moving else density,
+            draw_prior(support_key, model, num_particles) if self.strict and not moving else None,
+            empty_history(model, self.keep_history) if self.keep_history and not moving else None,
+            jnp.zeros((), points.dtype),
+        )
+
+    def update(self, key: Key, model: Model, state: TrustedState, observation: Observation) -> tuple[Any, dict]:
+        flow_key, repair_key = jax.random.split(key)
+        likelihood = Likelihood(model, observation)
+        step = self._filter if isinstance(model, StateSpaceModel) else self._update_at_rest
+        return step(key, flow_key, repair_key, model, state, likelihood)
+
+    def particles(self, state: TrustedState) -> Particles:
+        return state.current
+
+    def unsupported(self, model: Model) -> str | None:
+        reason = self.operator.unsupported(model)
+        if reason is None and self.keep_history and not isinstance(model, StateSpaceModel):
+            reason = needs_shape(model)
+        return reason
+
+    def _filter(self, key, flow_key, repair_key, model, state, likelihood):
+        """One step of a particle filter whose proposal is dynamics and flow."""
+        resample_key, flow_key = (None, key) if self.repair == "never" else jax.random.split(flow_key)
+        predict_key, move_key = jax.random.split(flow_key)  # with "never", the operator's own keys: its own particles
+        before, n = state.current, state.current.num_particles
+        if resample_key is not None:
+            before = jax.lax.cond(
+                ess(before.log_weights) < RESAMPLE * n,
+                lambda b: resample(resample_key, b, "systematic"),
+                lambda b: b,
+                before,
+            )
+        even = self.operator.even and not self.strict
+        predicted = draw_transition(predict_key, model, before.points, even=even)
+        density = mixture_log_density(model, equally_weighted(before.points), predicted)
+        support = None
+        if self.strict:
+            support = draw_transition(jax.random.fold_in(predict_key, 1), model, before.points, even=True)
+        moved = self._carry(move_key, predicted, density, likelihood, support)
+        log_weights = marginal_log_weights(model, before, moved.points, moved.log_density, likelihood)
+        report = judged(log_weights)
+        if self.repair == "never":
+            current = equally_weighted(moved.points, moved.log_density)
+            return self._finished(state, current, None, report, report["total"], moved, predicted, likelihood, False)
+
+        def keep():
+            return Particles(moved.points, normalise(log_weights), moved.log_density), report["total"]
+
+        def replace():
+            # a draw from each transition, weighted as its ancestor, is a weighted draw from the mixture
+            start = Particles(predicted, before.log_weights)
+            return temper(
+                repair_key,
+                start,
+                lambda x: mixture_log_density(model, before, x),
+                likelihood.values,
+                moves=self.moves,
+            )
+
+        current, increment, repaired = self._choose(report, n, keep, replace)
+        return self._finished(state, current, None, report, increment, moved, predicted, likelihood, repaired)
+
+    def _update_at_rest(self, key, flow_key, repair_key, model, state, likelihood):
+        """Importance sampling of the posterior of an unknown at rest, the flow of all steps so far as its proposal."""
+        move_key = jax.random.split(key)[1] if self.repair == "never" else flow_key  # the operator's own
+        before = state.current
+        n = before.num_particles
+        moved = self._carry(move_key, before.points, before.log_density, likelihood, state.support)
+        history = None if state.history is None else state.history.append(likelihood.observation)
+
+        def log_past(x):
+            if state.history is None:
+                return continued_log_density(before.points, state.log_target, x)
+            return jax.vmap(lambda one: model.log_prior(one) + state.history.log_likelihood(model, one))(x)
+
+        log_target = log_past(moved.points) + likelihood.values(moved.points)
+        log_weights = static_log_weights(log_target, moved.log_density)
+        report = judged(log_weights)
+        increment = report["total"] - state.log_evidence
+
+        def keep():
+            weights = jnp.full(n, -jnp.log(float(n))) if self.repair == "never" else normalise(log_weights)
+            return (Particles(moved.points, weights, moved.log_density), log_target), increment
+
+        def replace():
+            # log_past is not normalised: exp(−log evidence so far) does that
+            current, gained = temper(
+                repair_key,
+                before,
+                lambda x: log_past(x) - state.log_evidence,
+                likelihood.values,
+                moves=self.moves,
+            )
+            return (current, current.log_density + state.log_evidence + gained), gained
+
+        if self.repair == "never":
+            (current, log_target), repaired = keep()[0], False
+        else:
+            (current, log_target), increment, repaired = self._choose(report, n, keep, replace)
+        support = None
+        if state.support is not None:
+            others = equally_weighted(state.support, jnp.zeros(n))
+            support = self.operator.move(move_key, others, likelihood).points
+        state = TrustedState(state.current, log_target, support, history, state.log_evidence)
+        return self._finished(state, current, log_target, report, increment, moved, before.points, likelihood, repaired)
+
+    def _carry(self, key, points, density, likelihood, support) -> Moved:
+        if support is None:
+            return self.operator.move(key, equally_weighted(points, density), likelihood)
+        operator = self.operator
+        context = operator.velocity.open(key, support, likelihood)
+        return flow(operator.settings, operator.velocity, context, likelihood, points, density, support=support)
+
+    def _choose(self, report, n, keep, replace):
+        bad = jnp.asarray(True) if self.repair == "always" else flagged(report, n)
+        chosen, increment = jax.lax.cond(bad, replace, keep)
+        return chosen, increment, bad
+
+    def _finished(self, state, current, log_target, report, increment, moved, prior, likelihood, repaired):
+        n = current.num_particles
+        log_evidence = state.log_evidence + increment
+        info = {
+            "num_steps": moved.num_steps,
+            "alive": jnp.mean(jnp.isfinite(likelihood.values(prior))),
+            "ess": report["ess"],
+            "pareto_k": report["pareto_k"],
+            "flagged": flagged(report, n).astype(jnp.int32),
+            "log_evidence_increment": increment,
+            "log_evidence": log_evidence,
+            "repaired": jnp.asarray(repaired, jnp.int32),
+        }
+        if self.reference is not None:
+            info["shift"] = self.reference.distance(prior, likelihood)
+        return TrustedState(current, log_target, state.support, state.history, log_evidence), info
