@@ -1,0 +1,81 @@
+"""Sessions that repair and retract, flows run backwards, and posteriors in ArviZ's form."""
+
+import arviz
+import jax
+import numpy as np
+import pytest
+from jax import numpy as jnp
+
+import pfbr
+from pfbr.errors import InputError
+from pfbr.export import to_arviz
+from pfbr.likelihood import Likelihood
+from pfbr.models import GaussianMean, LinearDynamics
+from pfbr.particles import equally_weighted
+from pfbr.tasks import simulate
+from pfbr.truth import kalman
+
+KEY = jax.random.key(0)
+MODEL, SYSTEM = GaussianMean(2, observation_std=1.0), LinearDynamics.random(1, 2)
+OPERATOR = pfbr.gaussian_operator()
+
+
+@pytest.mark.parametrize("model", [MODEL, SYSTEM], ids=["static", "dynamics"])
+def test_a_retracted_observation_leaves_no_trace(model):
+    session, other = (pfbr.Session(KEY, OPERATOR, model, num_particles=32) for _ in range(2))
+    with pytest.raises(InputError, match="no observation yet"):
+        session.retract()
+    first = session.update([0.5, 0.2])
+    other.update([0.5, 0.2])
+    session.update([90.0, 90.0])  # a slip
+    np.testing.assert_array_equal(session.retract().particles, first.particles)
+    assert session.stage == 1
+    with pytest.raises(InputError, match="retracted already"):
+        session.retract()
+    np.testing.assert_array_equal(session.update([0.1, 0.3]).particles, other.update([0.1, 0.3]).particles)
+
+
+def test_the_flow_runs_backwards_and_better_with_more_steps():
+    points = jax.vmap(MODEL.sample_prior)(jax.random.split(KEY, 64))
+    prior = equally_weighted(points, jax.vmap(MODEL.log_prior)(points))
+    likelihood = Likelihood(MODEL, jnp.array([2.0, -1.0]))
+    errors = []
+    for steps in (4, 8, 16):
+        operator = pfbr.gaussian_operator(steps=steps)
+        moved = operator.move(KEY, prior, likelihood)
+        back = operator.move_back(points, KEY, equally_weighted(moved.points, moved.log_density), likelihood)
+        errors.append(float(jnp.max(jnp.abs(back.points - points))))
+        np.testing.assert_allclose(back.log_density, prior.log_density, atol=20 * errors[-1] + 1e-3)
+    assert errors[2] < errors[1] < errors[0] < 0.1
+
+
+def test_a_session_that_repairs_says_what_it_did():
+    stream = np.asarray(simulate(jax.random.key(1), MODEL, 3)[0])
+    session = pfbr.Session(KEY, OPERATOR, MODEL, num_particles=128, repair="auto", keep_history=4)
+    for observation in stream:
+        posterior = session.update(observation)
+    truth = kalman(MODEL, jnp.asarray(stream))
+    assert posterior.info["repaired"] == 0
+    assert posterior.info["ess"] > 100
+    np.testing.assert_allclose(posterior.info["log_evidence"], truth.log_evidence[-1], atol=0.05)
+    np.testing.assert_allclose(posterior.mean(), truth.mean[-1], atol=0.03)
+    with pytest.raises(InputError, match="keep_history"):
+        pfbr.Session(KEY, OPERATOR, MODEL, keep_history=4)
+
+
+def test_a_posterior_and_a_trace_go_to_arviz():
+    session = pfbr.Session(KEY, OPERATOR, MODEL, num_particles=32)
+    posterior = session.update([0.5, 0.2])
+    data = to_arviz(posterior, name="theta")
+    np.testing.assert_allclose(data["posterior"]["theta"].values[0], posterior.particles)
+    np.testing.assert_allclose(data["sample_stats"]["log_density"].values[0], posterior.log_density)
+    summary = arviz.summary(data, kind="stats")
+    np.testing.assert_allclose(summary["mean"], posterior.mean(), atol=0.01)
+    trace = pfbr.run(KEY, OPERATOR, MODEL, np.zeros((3, 4, 2)), num_particles=32)
+    chains = to_arviz(trace, stage=1)
+    assert chains["posterior"]["x"].shape == (3, 32, 2)
+    np.testing.assert_allclose(chains["weighted_posterior"]["x"].values, trace.particles.points[:, 1])
+    with pytest.raises(InputError, match="4 stages"):
+        to_arviz(trace, stage=4)
+    with pytest.raises(InputError, match="Posterior"):
+        to_arviz([1.0])
