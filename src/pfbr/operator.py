@@ -65,6 +65,7 @@ class Operator(OnlineMethod):
         `prior` are the points with which the flow was opened. Exact up to the solver's error (see docs/trust.md).
         """
         context = self.velocity.open(key, prior, likelihood)
+        assert particles.log_density is not None  # an operator always carries it
         return flow(
             self.settings, self.velocity, context, likelihood, particles.points, particles.log_density, reverse=True
         )

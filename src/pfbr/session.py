@@ -128,7 +128,7 @@ class Session:
     ):
         self._key, init_key = jax.random.split(checked_key(key))
         if repair is not None:
-            operator = Trusted(operator, repair=repair, keep_history=keep_history)
+            operator = Trusted(operator, repair=repair, keep_history=keep_history)  # type: ignore[arg-type] # it checks
         elif keep_history:
             raise InputError('`keep_history` is for `repair="auto"`, which judges particles against all observations.')
         self.operator, self.model = operator, checked_methods_of(checked_model(model))

@@ -65,15 +65,15 @@ def infer(
     problem = spec.resolve(model)
     key = jax.random.key(seed)
     reference = learn_reference(key, chosen, problem, num_particles=particles) if shift else None
-    chosen = Trusted(chosen, repair=repair, keep_history=keep_history, reference=reference)
+    method = Trusted(chosen, repair=repair, keep_history=keep_history, reference=reference)
     console = Console(stderr=True)
     if live:
-        session = pfbr.Session(key, chosen, problem, num_particles=particles)
+        session = pfbr.Session(key, method, problem, num_particles=particles)
         arrays = _answer(session, problem, sys.stdin, sys.stdout, keep=out is not None)
     else:
         streams = read(Path(observations), problem)
         with console.status(f"updating {particles} particles through {streams.shape} observations"):
-            arrays = _whole(pfbr.run(key, chosen, problem, streams, num_particles=particles))
+            arrays = _whole(pfbr.run(key, method, problem, streams, num_particles=particles))
     if out is not None and arrays:
         write_npz(out, arrays)
         console.print(f"wrote {out}: " + ", ".join(f"{name} {value.shape}" for name, value in arrays.items()))
