@@ -176,7 +176,7 @@ def test_a_bad_operator_is_flagged_at_once_and_repaired(sabotaged):
     assert abs(ratio.mean() - 1) < 4 * ratio.std() / np.sqrt(40)
 
 
-@pytest.mark.parametrize("keep_history", [0, 8])
+@pytest.mark.parametrize("keep_history", [pytest.param(0, marks=pytest.mark.slow), 8])
 def test_a_bad_operator_is_repaired_where_the_unknown_rests(sabotaged, keep_history):
     model = GaussianMean(2, observation_std=1.0)
     observations = streams(model, 40, 6)
@@ -192,7 +192,7 @@ def test_a_bad_operator_is_repaired_where_the_unknown_rests(sabotaged, keep_hist
         assert abs(gap.mean()) < 0.3
 
 
-@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("strict", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_the_evidence_of_an_unknown_at_rest(strict):
     model = GaussianMean(2, observation_std=1.0)
     observations = streams(model, 40, 6)
