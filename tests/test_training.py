@@ -42,18 +42,18 @@ def weights_of(operator):
 
 
 def test_it_learns_the_posterior_of_a_linear_system():
-    """The paper's operator on unseen sequences, in nats above as many exact draws, mean over 16 sequences of 10.
+    """The paper's operator on unseen sequences, in nats above as many exact draws, mean over 16 sequences of 6.
 
-    Below zero, because even draws beat i.i.d. ones: seeds 0, 1 and 2 gave −0.034, −0.033 and −0.033; before, 0.21.
+    Below zero, because even draws beat i.i.d. ones: seeds 0, 1 and 2 gave −0.033, −0.032 and −0.031; untrained, 0.17.
     """
     model = LinearDynamics.random(1, 2)
     settings = TrainingSettings(
-        steps=300, num_particles=64, length=6, batch=4, learning_rate=5e-3, validate_every=100, validation_tasks=4
+        steps=300, num_particles=64, length=6, batch=4, learning_rate=5e-3, validate_every=100, validation_tasks=16
     )
     operator, _ = pfbr.fit(
         jax.random.key(0), model, operator="paper", architecture={"width": 32}, settings=settings, progress=False
     )
-    unseen = hold_out(jax.random.key(99), ModelFamily(model), 10, 16, 64)
+    unseen = hold_out(jax.random.key(99), ModelFamily(model), 6, 16, 64)
     untrained = build(jax.random.key(0), choose("paper", model, width=32))
     before, after = (float(validate(jax.random.key(7), o, unseen)) for o in (untrained, operator))
     assert after < 0.0
@@ -118,10 +118,13 @@ def test_control_c_in_this_process(unbroken):
     assert json.loads(operator.provenance)["validation_score"] == min(expected)
 
 
+SKIPPING = dataclasses.replace(SMALL, steps=16, validate_every=16, max_skipped=0.9)
+
+
 class SometimesNan(GaussianMean):
     """A likelihood that fails for large observations: a task in a few has one."""
 
-    limit: float = 2.0
+    limit: jax.Array = eqx.field(default_factory=lambda: jnp.asarray(3.0))  # traced: one compilation for every limit
 
     def log_likelihood(self, x, observation):
         value = super().log_likelihood(x, observation)
@@ -130,8 +133,7 @@ class SometimesNan(GaussianMean):
 
 def test_tasks_without_a_finite_loss_are_skipped_and_counted():
     """N(0, 10) is above 3 with probability 0.17, so that a task of two observations has no loss with 0.31."""
-    settings = dataclasses.replace(SMALL, steps=16, validate_every=16, max_skipped=0.9)
-    operator, history = fit(SometimesNan(2, limit=3.0), settings=settings)
+    operator, history = fit(SometimesNan(2), settings=SKIPPING)
     skipped = json.loads(operator.provenance)["skipped_tasks"]
     assert 1 <= skipped <= 24  # of 32; binomial: fewer than 1 in 100,000 outside
     assert np.isfinite(history[-1]["score"])
@@ -141,7 +143,7 @@ def test_tasks_without_a_finite_loss_are_skipped_and_counted():
 
 def test_training_gives_up_when_hardly_any_task_is_left():
     with pytest.raises(TrainingError, match="log_likelihood"):
-        fit(SometimesNan(2, limit=-jnp.inf))
+        fit(SometimesNan(2, limit=jnp.asarray(-jnp.inf)), settings=SKIPPING)
 
 
 def test_the_result_is_never_worse_than_the_start(unbroken):
@@ -160,8 +162,8 @@ def test_the_result_is_never_worse_than_the_start(unbroken):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"priors": "generative"}, {"segments": 3}, {"through_stages": True}],
-    ids=["generative priors", "segments", "through stages"],
+    [{"priors": "generative", "segments": 3}, {"through_stages": True}],
+    ids=["segments of streams with generative priors", "through stages"],
 )
 def test_other_ways_to_train_take_steps(changes):
     settings = dataclasses.replace(SMALL, steps=2, **changes)
