@@ -111,7 +111,6 @@ def test_a_changed_byte_is_noticed(trained, where, change):
     refused(folder / "flipped.pfbr", bytes(content))
 
 
-@pytest.mark.xfail(strict=True, reason="format 0, which never was, is read as if it were 1")
 def test_every_bit_of_the_first_line_counts(trained):
     folder, _ = trained
     content = (folder / "residual.pfbr").read_bytes()

@@ -15,6 +15,11 @@ def checked_key(key) -> Array:
         raise InputError(f"`key` must be a JAX key; got the number {key}. Write jax.random.key({key}).")
     if not isinstance(key, jax.Array):
         raise InputError(f"`key` must be a JAX key, e.g. jax.random.key(0); got {type(key).__name__}.")
+    new_style = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+    if key.shape != (() if new_style else (2,)) or not (new_style or key.dtype == jnp.uint32):
+        raise InputError(
+            f"`key` must be one JAX key, e.g. jax.random.key(0); got an array of {key.dtype} with shape {key.shape}."
+        )
     return key
 
 
@@ -41,7 +46,8 @@ def checked_num_particles(num_particles) -> int:
 
 def _as_finite_array(values: ArrayLike, name: str) -> np.ndarray:
     try:
-        array = np.asarray(values, dtype=float)
+        with np.errstate(over="ignore"):  # a number beyond the precision in use becomes inf, and is refused as such
+            array = np.asarray(values, dtype=float).astype(jnp.result_type(float))
     except (TypeError, ValueError) as error:
         raise InputError(f"`{name}` must be an array of numbers; got {type(values).__name__} ({error}).") from None
     if not np.all(np.isfinite(array)):
@@ -50,7 +56,7 @@ def _as_finite_array(values: ArrayLike, name: str) -> np.ndarray:
             f"`{name}` holds {float(array[where])} at index {where}. Leave out observations that are missing: "
             "an update needs a finite value."
         )
-    return array.astype(jnp.result_type(float))
+    return array
 
 
 def checked_observation(model: Model, expected: tuple[int, ...] | None, observation: ArrayLike) -> np.ndarray:

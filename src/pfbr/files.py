@@ -49,7 +49,9 @@ def read(path: str | os.PathLike, kind: str) -> tuple[dict, list[np.ndarray]]:
         if words[0].startswith(b"pfbr-"):
             raise FileError(f"{path} is a {words[0].decode(errors='replace')} file, not a pfbr-{kind} file.")
         raise FileError(f"{path} is not a pfbr {kind} file.")
-    if not words[1].isdigit() or int(words[1]) > FORMAT:
+    if words[1] == b"0" or not words[1].isdigit():
+        raise FileError(f"{path} is damaged: its first line names no format. Copy or make it again.")
+    if int(words[1]) > FORMAT:
         raise FileError(
             f"{path} was written by a newer pfbr (format {words[1].decode(errors='replace')}); update pfbr."
         )
