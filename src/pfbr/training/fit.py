@@ -105,7 +105,7 @@ def _states(
     if state.step == 0:
         state = _validated(validate_key, state, held, math.nan)
     started = time.monotonic() - state.seconds
-    loss, skipped_before = math.nan, state.skipped
+    loss, skipped_before, judged_at = math.nan, state.skipped, state.step
     while (fraction := _fraction(settings, state)) < 1:
         learning_rate = settings.learning_rate * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * fraction)))
         step_key = jax.random.fold_in(steps_key, state.step)
@@ -122,14 +122,14 @@ def _states(
         )
         if state.step % settings.validate_every == 0 or _fraction(settings, state) >= 1:
             state = _validated(validate_key, state, held, loss)
-            tried = settings.batch * settings.validate_every
+            tried = settings.batch * (state.step - judged_at)
             if state.skipped - skipped_before > settings.max_skipped * tried:
                 raise TrainingError(
                     f"{state.skipped - skipped_before} of the last {tried} tasks had a loss or gradient that is not "
                     "finite. Does `log_likelihood` stay finite for every x that the prior can draw? A smaller "
                     "`learning_rate`, or more solver steps, may help too."
                 )
-            skipped_before = state.skipped
+            skipped_before, judged_at = state.skipped, state.step
         used = _fraction(settings, state)
         report(
             Progress(
