@@ -11,6 +11,7 @@ import pfbr
 from pfbr.cli.bench import bench
 from pfbr.cli.calibrate import calibrate
 from pfbr.cli.compare import compare
+from pfbr.cli.data import data
 from pfbr.cli.demo import demo
 from pfbr.cli.infer import infer
 from pfbr.cli.report import report
@@ -57,5 +58,5 @@ def main(
     """
 
 
-for command in (demo, train, infer, compare, calibrate, bench, show, report):
+for command in (demo, train, infer, compare, calibrate, data, bench, show, report):
     app.command()(command)
