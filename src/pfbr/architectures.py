@@ -14,6 +14,7 @@ from pfbr.shapes import Key
 from pfbr.velocities.base import Velocity
 from pfbr.velocities.gated import GatedVelocity
 from pfbr.velocities.gaussian import GaussianVelocity
+from pfbr.velocities.informed import InformedVelocity
 from pfbr.velocities.residual import ResidualVelocity
 
 
@@ -33,8 +34,10 @@ _FLOW_DEFAULTS: dict[str, dict[str, Any]] = {
     "paper": {"solver": "heun", "steps": 2},
     "gaussian": {"solver": "heun", "steps": 8},
     "residual": {"solver": "heun", "steps": 4},
+    "informed": {"solver": "heun", "steps": 4},
 }
 NAMES = tuple(_FLOW_DEFAULTS)
+_READERS = ("paper", "informed")  # they read the observation itself, and so serve one shape of it
 
 
 def choose(name: str, model: Model, **settings) -> Architecture:
@@ -44,12 +47,12 @@ def choose(name: str, model: Model, **settings) -> Architecture:
     if name not in NAMES:
         raise InputError(f"`operator` must be one of auto, {', '.join(NAMES)}; got {name!r}.")
     shape = observation_shape(model)
-    if name == "paper" and shape is None:
-        raise InputError("the paper's operator reads the observation itself; the model must have `sample_observation`.")
+    if name in _READERS and shape is None:
+        raise InputError(f"the {name} operator reads the observation itself; the model must have `sample_observation`.")
     return Architecture(
         name,
         None if name == "gaussian" else int(model.dim),
-        shape if name == "paper" else None,
+        shape if name in _READERS else None,
         dict(_FLOW_DEFAULTS[name], **settings),  # written out, so that a file does not depend on later defaults
     )
 
@@ -75,6 +78,8 @@ def _velocity(key: Key, architecture: Architecture, settings: dict[str, Any]) ->
     if architecture.name == "residual":
         return ResidualVelocity(key, architecture.dim, **settings)
     assert architecture.observation_shape is not None
+    if architecture.name == "informed":
+        return InformedVelocity(key, architecture.dim, architecture.observation_shape, **settings)
     return GatedVelocity(key, architecture.dim, architecture.observation_shape, **settings)
 
 

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 from pfbr.loss import stage_losses
 from pfbr.metrics import cross_entropy
 from pfbr.online import trace
+from pfbr.online_score import foretell
 from pfbr.operator import Operator
 from pfbr.particles import equally_weighted
 from pfbr.shapes import Key, Scalar
@@ -24,14 +25,26 @@ class Held(eqx.Module):
     draws: Float[Array, "v t m d"] | None  # None where the model has no exact posterior
     exact_score: Float[Array, "v t"] | None
     num_particles: int = eqx.field(static=True)
+    foretelling: bool = eqx.field(static=True, default=False)  # judged by what is foretold, not by the posterior
 
 
 def hold_out(
-    key: Key, family: Family, length: int, num_tasks: int, num_particles: int, *, num_draws: int = 512
+    key: Key,
+    family: Family,
+    length: int,
+    num_tasks: int,
+    num_particles: int,
+    *,
+    num_draws: int = 512,
+    foretelling: bool = False,
 ) -> Held:
-    """Draw validation tasks, and what exact sampling scores on them."""
+    """Draw validation tasks, and what exact sampling scores on them; nothing is sampled for `foretelling`."""
     task_key, draw_key, exact_key = jax.random.split(key, 3)
-    tasks = eqx.filter_jit(eqx.filter_vmap(lambda k: family.sample(k, length)))(jax.random.split(task_key, num_tasks))
+    # the family is an argument: one that holds data would otherwise be compiled in as a constant
+    sample = eqx.filter_jit(eqx.filter_vmap(lambda f, k: f.sample(k, length), in_axes=(None, 0)))
+    tasks = sample(family, jax.random.split(task_key, num_tasks))
+    if foretelling:
+        return Held(tasks, None, None, num_particles, True)
     one = eqx.filter_eval_shape(lambda k: exact(*_parts(family.sample(k, length))), task_key)
     if one is None:
         return Held(tasks, None, None, num_particles)
@@ -51,7 +64,8 @@ def hold_out(
 
 @eqx.filter_jit
 def validate(key: Key, operator: Operator, held: Held) -> Scalar:
-    """Cross entropy above exact sampling, mean over tasks and stages; the negative ELBO where no truth is known.
+    """Cross entropy above exact sampling, mean over tasks and stages; the negative ELBO where no truth is known; for
+    `foretelling`, −log of what was foretold of every observation but the first.
 
     A stage counts for at most `LOST` nats: a single stream that goes astray shall not decide which operator is best.
     """
@@ -61,6 +75,8 @@ def validate(key: Key, operator: Operator, held: Held) -> Scalar:
     def judge(inputs):
         task_key, arrays, draws, best = inputs
         task = eqx.combine(arrays, static)
+        if held.foretelling:
+            return -jnp.mean(foretell(task_key, operator, task.model, task.observations, held.num_particles)[1:])
         if draws is None:
             return jnp.mean(stage_losses(task_key, operator, task.model, task.observations, held.num_particles))
         particles = trace(task_key, operator, task.model, task.observations, held.num_particles).particles

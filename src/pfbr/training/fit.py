@@ -21,12 +21,15 @@ from pfbr.shapes import Key
 from pfbr.tasks import Family, ModelFamily
 from pfbr.training.continuity import ContinuityDraw
 from pfbr.training.continuity import applies as continuity_applies
+from pfbr.training.foretelling import ForetellingDraw
 from pfbr.training.progress import Progress, text_bar
 from pfbr.training.settings import TrainingSettings
 from pfbr.training.state import TrainingState, read_state, write_state
 from pfbr.training.step import Draw, TaskDraw, optimiser, train_step
 from pfbr.validation import Held, hold_out, validate
 from pfbr.version import VERSION
+
+_OBJECTIVES = {TaskDraw: "elbo", ContinuityDraw: "continuity", ForetellingDraw: "predictive"}
 
 
 def fit(
@@ -36,6 +39,7 @@ def fit(
     operator: str | Operator = "auto",
     settings: TrainingSettings | None = None,
     family: Family | None = None,
+    validation_family: Family | None = None,
     architecture: dict[str, Any] | None = None,
     checkpoint: str | None = None,
     resume: bool = False,
@@ -43,10 +47,11 @@ def fit(
 ) -> tuple[Operator, list[dict]]:
     """Learn an operator for a model; returns the best one seen and the history of validations.
 
-    `operator` is "auto", "residual", "paper", or a trained operator to go on from; `architecture` holds settings of
-    the network and of the solver. Tasks are streams of the model, or come from `family`, a law over tasks of models
-    like it. Every `validate_every` steps the operator is judged on held-out tasks and, where `checkpoint` names a
-    file, all that is needed to go on is written there; `resume` goes on from it. Ctrl-C returns the best so far.
+    `operator` is "auto", "residual", "informed", "paper", or a trained operator to go on from; `architecture` holds
+    settings of the network and of the solver. Tasks are streams of the model, or come from `family`, a law over tasks
+    of models like it; those for validation from `validation_family`, where they must not share data with training.
+    Every `validate_every` steps the operator is judged on held-out tasks and, where `checkpoint` names a file, all that
+    is needed to go on is written there; `resume` goes on from it. Ctrl-C returns the best so far.
     """
     settings = settings or TrainingSettings()
     key = checked_key(key)
@@ -69,7 +74,7 @@ def fit(
         if checkpoint is None:
             raise InputError("`resume` needs `checkpoint`, the file to go on from.")
         state = read_state(checkpoint, state, identity)
-    held = hold_out(hold_key, family, settings.length, settings.validation_tasks, settings.num_particles)
+    held = _hold_out(hold_key, validation_family or family, settings)
     report = progress if callable(progress) else (text_bar() if progress else lambda _: None)
     draw = _draw(family, settings, fresh, model)
     try:
@@ -84,7 +89,7 @@ def fit(
         identity,
         model=f"{type(model).__module__}.{type(model).__qualname__}",
         family=type(family).__name__,
-        objective="elbo" if isinstance(draw, TaskDraw) else "continuity",
+        objective=_OBJECTIVES[type(draw)],
         version=VERSION,
         validation_score=state.best_score,
         exact_score=None if held.exact_score is None else float(jnp.mean(held.exact_score)),
@@ -168,6 +173,10 @@ def _fraction(settings: TrainingSettings, state: TrainingState) -> float:
 
 def _draw(family: Family, settings: TrainingSettings, operator: Operator, model: Model) -> Draw:
     """What a step learns from. Generative priors, segments and gradients through stages belong to the ELBO."""
+    if settings.objective == "predictive":
+        if settings.priors != "model":
+            raise InputError('objective="predictive" starts from the model\'s own prior; use priors="model".')
+        return ForetellingDraw(family, settings)
     possible = continuity_applies(operator, model)
     if settings.objective == "continuity" and not possible:
         raise InputError(
@@ -178,6 +187,14 @@ def _draw(family: Family, settings: TrainingSettings, operator: Operator, model:
     if settings.objective == "elbo" or not (possible and plain):
         return TaskDraw(family, settings)
     return ContinuityDraw(family, settings)
+
+
+def _hold_out(key: Key, family: Family, settings: TrainingSettings) -> Held:
+    s = settings
+    if s.objective == "predictive":  # all of a long stream counts, not its first segment alone
+        length = s.length * s.segments + 1
+        return hold_out(key, family, length, s.validation_tasks, s.num_particles, foretelling=True)
+    return hold_out(key, family, s.length, s.validation_tasks, s.num_particles)
 
 
 def _trainable(model: Model) -> Model:
