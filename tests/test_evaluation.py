@@ -98,7 +98,8 @@ def test_evaluation_measures_distance_above_exact_and_goes_on_where_it_stopped(t
     )
     assert [what[0] for what in seen] == ["exact", "never", "done"]
     above = {name: [m for m in first if m.method == name and m.metric == evaluation.ABOVE] for name in methods}
-    assert [m.stage for m in above["exact"]] == [1, 2, 3, 4]
+    assert [m.stage for m in above["exact"]] == [1, 2, 3, 4, None]
+    assert above["exact"][-1].value == pytest.approx(np.mean([m.value for m in above["exact"][:-1]]), abs=1e-6)
     assert all(abs(m.value) < 5 * m.error for m in above["exact"])
     assert all(m.value > 0.3 for m in above["never"])
     cost = {m.metric: m.value for m in first if m.method == "exact" and m.stage is None}

@@ -25,7 +25,7 @@ class Row:
 
     method: str
     above_exact: float | None  # nats above as many exact draws; None where the truth is unknown
-    above_exact_error: float | None  # standard error over streams and stages taken as independent within a stage
+    above_exact_error: float | None  # standard error over streams; None where there is only one
     predictive: float  # −log density of the next observation
     seconds_per_update: float
     seconds_of_training: float
@@ -123,23 +123,18 @@ def _reference_by_nuts(key, model, streams, num_particles, truth_draws, progress
 def rows(measured: Sequence[Measurement], names: Sequence[str]) -> list[Row]:
     """The measurements of a run as one row a method, best first where the truth is known."""
 
-    def of(name: str, metric: str) -> list[Measurement]:
-        return [m for m in measured if m.method == name and m.metric == metric]
+    whole = {(m.method, m.metric): m for m in measured if m.stage is None}
 
     def one(name: str) -> Row:
-        above = of(name, evaluation.ABOVE)
-        errors = [m.error for m in above if m.error is not None]
-        kinds = (evaluation.SECONDS, evaluation.TRAINING, evaluation.MEMORY)
-        costs = {metric: of(name, metric)[-1].value for metric in kinds}
-        predictive = [m.value for m in of(name, evaluation.PREDICTIVE)]
+        above = whole.get((name, evaluation.ABOVE))
         return Row(
             method=name,
-            above_exact=float(np.mean([m.value for m in above])) if above else None,
-            above_exact_error=float(np.sqrt(np.mean(np.square(errors)))) if errors else None,
-            predictive=float(np.mean(predictive)) if predictive else float("nan"),
-            seconds_per_update=costs[evaluation.SECONDS],
-            seconds_of_training=costs[evaluation.TRAINING],
-            bytes_of_memory=costs[evaluation.MEMORY],
+            above_exact=None if above is None else above.value,
+            above_exact_error=None if above is None else above.error,
+            predictive=whole[name, evaluation.PREDICTIVE].value if (name, evaluation.PREDICTIVE) in whole else np.nan,
+            seconds_per_update=whole[name, evaluation.SECONDS].value,
+            seconds_of_training=whole[name, evaluation.TRAINING].value,
+            bytes_of_memory=whole[name, evaluation.MEMORY].value,
         )
 
     table = [one(name) for name in names]

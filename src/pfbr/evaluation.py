@@ -14,10 +14,10 @@ from pfbr.errors import InputError
 from pfbr.metrics import cross_entropy
 from pfbr.models.base import Model, StateSpaceModel
 from pfbr.online import OnlineMethod, trace
-from pfbr.particles import equally_weighted, weighted_mean
+from pfbr.particles import Particles, equally_weighted, weighted_mean
 from pfbr.records import Measurement, Records
-from pfbr.shapes import Key, Observations
-from pfbr.truth import Truth, exact
+from pfbr.shapes import Key, Observations, Scalar
+from pfbr.truth import GaussianTruth, Truth, exact
 
 SCORE, ABOVE, PREDICTIVE, MEAN_ERROR = "cross entropy", "above exact", "predictive", "mean error"
 SECONDS, TRAINING, MEMORY = "seconds per update", "seconds of training", "bytes of memory"
@@ -30,6 +30,10 @@ class Reference(NamedTuple):
 
     draws: Float[Array, "s t m d"]
     exact: Float[Array, "s t n d"]
+    truth: GaussianTruth | None = None  # by formula, where there is one
+
+
+Judge = Callable[[Key, Particles, Reference], Scalar]  # a further metric, of one stage of one stream
 
 
 def reference(key: Key, model: Model, streams: Float[Array, "s t ..."], num_particles: int, num_draws: int = 2000):
@@ -48,7 +52,8 @@ def reference(key: Key, model: Model, streams: Float[Array, "s t ..."], num_part
             draw_key, exact_key = jax.random.split(stage_key)
             return at_stage.sample(draw_key, num_draws), at_stage.sample(exact_key, num_particles)
 
-        return jax.lax.map(stage, (jax.random.split(stream_key, observations.shape[0]), truth))
+        drawn = jax.lax.map(stage, (jax.random.split(stream_key, observations.shape[0]), truth))
+        return *drawn, truth if isinstance(truth, GaussianTruth) else None
 
     return Reference(*jax.lax.map(one, (jax.random.split(key, streams.shape[0]), jnp.asarray(streams))))
 
@@ -65,7 +70,8 @@ def reference_from(key: Key, truths: Sequence[Truth], num_particles: int, num_dr
         return jax.vmap(stage)(jax.random.split(stream_key, length), truth)
 
     parts = [one(k, truth) for k, truth in zip(jax.random.split(key, len(truths)), truths, strict=True)]
-    return Reference(*(jnp.stack(part) for part in zip(*parts, strict=True)))
+    draws, best = (jnp.stack(part) for part in zip(*parts, strict=True))
+    return Reference(draws, best)
 
 
 def evaluate(
@@ -77,6 +83,7 @@ def evaluate(
     num_particles: int,
     truth: Reference | None,
     seed: int | None = None,
+    judges: Mapping[str, Judge] | None = None,
     training_seconds: Mapping[str, float] | None = None,
     records: Records | None = None,
     progress: Progress | None = None,
@@ -85,19 +92,22 @@ def evaluate(
 
     With a truth, "above exact" is the cross entropy of the method minus that of as many exact draws, on the same true
     draws. Without one, there is the predictive score alone, −log of the mean likelihood of the *next* observation.
+    `judges` are further metrics that need a truth. Each metric is given for every stage, and, with no stage, as the
+    mean over all stages with its standard error over streams.
     """
     streams = jnp.asarray(streams)
     if streams.ndim < 2:
         raise InputError(f"`streams` must have shape (S, T, …), streams first; got {streams.shape}.")
     done = records.measurements() if records is not None else []
-    finished = {m.method for m in done if m.metric == MEMORY and m.seed == seed}  # the last line of each method
-    results = [m for m in done if m.method in finished and m.seed == seed]
+    own = [m for m in done if m.seed == seed and m.num_particles == num_particles]
+    finished = {m.method for m in own if m.metric == MEMORY}  # the last line of each method
+    results = [m for m in own if m.method in finished]
     for i, (name, method) in enumerate(methods.items()):
         if progress is not None:
             progress(name, i, len(methods))
         if name in finished:
             continue
-        scores = _score(key, method, model, streams, num_particles, truth)
+        scores = _score(key, method, model, streams, num_particles, truth, judges or {})
         cost = measure_cost(key, method, model, streams[0], num_particles)
         cost[TRAINING] = (training_seconds or {}).get(name, 0.0)
         common = {"num_particles": num_particles, "num_sequences": int(streams.shape[0]), "seed": seed}
@@ -105,6 +115,11 @@ def evaluate(
             Measurement(name, metric, stage + 1, float(np.mean(column)), _standard_error(column), **common)
             for metric, values in scores.items()
             for stage, column in enumerate(values.T)
+        ]
+        new += [
+            Measurement(name, metric, None, float(np.mean(values)), _standard_error(values.mean(axis=1)), **common)
+            for metric, values in scores.items()
+            if values.size  # of a single observation there is no predictive score
         ]
         new += [Measurement(name, m, None, float(cost[m]), None, **common) for m in (SECONDS, TRAINING, MEMORY)]
         if records is not None:
@@ -119,7 +134,7 @@ def _standard_error(values: np.ndarray) -> float | None:
     return float(values.std(ddof=1) / len(values) ** 0.5) if len(values) > 1 else None
 
 
-def _score(key, method, model, streams, num_particles, truth) -> dict[str, np.ndarray]:
+def _score(key, method, model, streams, num_particles, truth, judges) -> dict[str, np.ndarray]:
     """Metric -> (S, T). One stream at a time: memory stays small, and it compiles once."""
 
     @eqx.filter_jit
@@ -139,6 +154,7 @@ def _score(key, method, model, streams, num_particles, truth) -> dict[str, np.nd
                 scores[ABOVE] = scores[SCORE] - best
                 off = weighted_mean(particles) - jnp.mean(at_stage.draws, axis=0)
                 scores[MEAN_ERROR] = jnp.linalg.norm(off)
+                scores |= {name: judge(move_key, particles, at_stage) for name, judge in judges.items()}
             return scores
 
         following = jnp.concatenate([observations[1:], observations[-1:]])

@@ -15,6 +15,7 @@ from pfbr.cli.data import data
 from pfbr.cli.demo import demo
 from pfbr.cli.infer import infer
 from pfbr.cli.report import report
+from pfbr.cli.reproduce import reproduce
 from pfbr.cli.show import show
 from pfbr.cli.train import train
 from pfbr.errors import PfbrError
@@ -58,5 +59,5 @@ def main(
     """
 
 
-for command in (demo, train, infer, compare, calibrate, data, bench, show, report):
+for command in (demo, train, infer, compare, calibrate, data, reproduce, bench, show, report):
     app.command()(command)

@@ -7,14 +7,20 @@ import typer
 from pfbr import figures
 from pfbr import report as pages
 from pfbr.comparison_figure import comparison_figure
+from pfbr.experiments import registry
 from pfbr.records import MEASUREMENTS
 
 
-def report(directory: Path = typer.Argument(metavar="DIR", help="Where `demo` or `compare` left its records.")) -> None:
-    """Draw the page of a demonstration, or the figure of a comparison, again, without running anything.
+def report(
+    directory: Path = typer.Argument(metavar="DIR", help="Where `demo`, `compare` or `reproduce` left its records."),
+) -> None:
+    """Draw the page of a demonstration or an experiment, or the figure of a comparison, again; nothing is run.
 
     Example: `pfbr report pfbr-demo`
     """
+    if registry.is_run(directory):
+        typer.echo(str(registry.draw(directory)))
+        return
     if (directory / MEASUREMENTS).exists():
         typer.echo(str(comparison_figure(directory)))
         return

@@ -1,0 +1,89 @@
+"""`pfbr reproduce`: an experiment of the paper, as records, figures and one page."""
+
+from pathlib import Path
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from pfbr.cli import spec
+from pfbr.cli.observations import read
+from pfbr.errors import InputError
+from pfbr.experiments.contract import Experiment, Run
+from pfbr.experiments.registry import EXPERIMENTS, draw, find, perform
+from pfbr.models import LinearDynamics, Model
+
+
+def reproduce(
+    name: str = typer.Argument(metavar="NAME", help=f"One of {', '.join(EXPERIMENTS)}, or all."),
+    out: Path = typer.Option(
+        ..., "--out", metavar="DIR", help="For records, figures and page; the same again goes on."
+    ),
+    quick: bool = typer.Option(False, "--quick", help="Fewer streams, stages and particle counts: minutes in all."),
+    retrain: bool = typer.Option(
+        False, "--retrain", help="Train the operators again instead of using the shipped ones."
+    ),
+    system: Path | None = typer.Option(
+        None, "--system", metavar="FILE.npz", help="lds, table1: your own A and B (and transition_std, ...)."
+    ),
+    observations: Path | None = typer.Option(
+        None, "--observations", metavar="FILE.npy", help="lds, table1: your own streams, (T, k) or (S, T, k)."
+    ),
+    seed: int = typer.Option(0, "--seed", help="Of the test streams; the operators keep theirs."),
+) -> None:
+    """Run an experiment of the paper and draw it: records, figures (SVG and PNG), and one self-contained page.
+
+    A run that was stopped goes on where it stood when it is called again with the same options.
+
+    Example: `pfbr reproduce lds --out lds --quick`, then open lds/index.html
+    """
+    chosen = list(EXPERIMENTS.values()) if name == "all" else [find(name)]
+    model, streams = _own(chosen, system, observations)
+    console = Console(stderr=True)
+    with console.status("starting") as status:
+
+        def say(message: str) -> None:
+            status.update(message)
+            if not console.is_terminal:
+                typer.echo(message, err=True)
+
+        for experiment in chosen:
+            directory = out / experiment.name if name == "all" else out
+            run = Run(
+                experiment,
+                directory,
+                quick=quick,
+                retrain=retrain,
+                seed=seed,
+                system=model if experiment.own_system else None,
+                observations=streams if experiment.own_system else None,
+                say=lambda message, title=experiment.name: say(f"{title}: {message}"),
+            )
+            page = perform(run)
+        if name == "all":
+            page = draw(out)
+    console.print(f"Open the page: [bold]{page.resolve()}[/bold]", soft_wrap=True, highlight=False)
+
+
+def _own(
+    chosen: list[Experiment], system: Path | None, observations: Path | None
+) -> tuple[Model | None, np.ndarray | None]:
+    """A user's system and streams, refused before the work where they do not fit."""
+    if system is None and observations is None:
+        return None, None
+    if not any(experiment.own_system for experiment in chosen):
+        able = [experiment.name for experiment in EXPERIMENTS.values() if experiment.own_system]
+        raise InputError(f"--system and --observations are for {' and '.join(able)}; {chosen[0].name} has neither.")
+    model = None if system is None else spec.resolve(f"linear-dynamics:system={system}")
+    if observations is None:
+        return model, None
+    if len(chosen) > 1 and model is None:
+        raise InputError(
+            "the systems of lds and table1 differ: give --observations with --system, or name one of them."
+        )
+    streams = read(observations, model or _paper_system(chosen[0]))
+    return model, streams[None] if streams.ndim == 2 else streams
+
+
+def _paper_system(experiment: Experiment) -> Model:
+    return LinearDynamics.random(experiment.full.system_seed, experiment.full.dim)

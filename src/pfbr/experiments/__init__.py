@@ -1,0 +1,1 @@
+"""The paper's experiments, each by its name: settings and wiring, records in between, and a page."""

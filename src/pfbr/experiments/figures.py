@@ -1,0 +1,92 @@
+"""Charts to SVG and PNG for papers and talks: draws what the records hold, computes nothing."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from pfbr.experiments.parts import LOOKS, Chart, Series
+from pfbr.figures import STYLE
+
+INK, GRID = "#16181d", "#eceef1"
+
+
+def draw_figure(directory: Path, name: str, charts: Sequence[Chart]) -> list[Path]:
+    """NAME.svg and NAME.png: the charts side by side, up to three in a row, and one legend below."""
+    columns = len(charts) if len(charts) <= 3 else (2 if len(charts) == 4 else 3)
+    rows = math.ceil(len(charts) / columns)
+    with matplotlib.rc_context({**STYLE, "font.size": 10}):
+        size = (max(7.5, 4.2 * columns), (4.6 if columns == 1 else 3.3) * rows + 0.7)
+        figure = Figure(figsize=size, layout="constrained", facecolor="white")
+        axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        for axis, chart in zip(axes, charts, strict=False):
+            _draw(axis, chart)
+        for axis in axes[len(charts) :]:
+            axis.set_visible(False)
+        handles = _legend(charts)
+        figure.legend(
+            handles=handles, loc="outside lower center", ncols=min(len(handles), 2 * columns), frameon=False, fontsize=9
+        )
+        paths = [directory / f"{name}.svg", directory / f"{name}.png"]
+        figure.savefig(paths[0], metadata={"Date": None})
+        figure.savefig(paths[1], dpi=120, metadata={"Software": None})
+    return paths
+
+
+def _draw(axis: Axes, chart: Chart) -> None:
+    axis.set_xscale(chart.x_scale)
+    if chart.y_scale == "symlog":
+        axis.set_yscale("symlog", linthresh=chart.linear_to)
+    else:
+        axis.set_yscale(chart.y_scale)
+    if chart.zero:
+        axis.axhline(0.0, color=INK, linewidth=0.8)
+    if chart.frontier:
+        x, y = zip(*chart.frontier, strict=True)
+        axis.step(x, y, where="post", color=INK, linewidth=1.0, alpha=0.5)
+    for series in chart.series:
+        _draw_series(axis, chart, series)
+    axis.set_title(chart.title, fontsize=10, color=INK, loc="left")
+    axis.set(xlabel=chart.x_label, ylabel=chart.y_label)
+    if chart.y_limits is not None:
+        axis.set_ylim(*chart.y_limits)
+    axis.grid(axis="y", color=GRID)
+    axis.set_axisbelow(True)
+
+
+def _draw_series(axis: Axes, chart: Chart, series: Series) -> None:
+    colour, style = LOOKS[series.method].light, _line_style(series.method)
+    x, y = np.asarray(series.x, float), np.asarray(series.y, float)
+    if chart.points:
+        axis.plot(x, y, "o", color=colour, markersize=6)
+        for tag, a, b in zip(series.tags, x, y, strict=False):
+            axis.annotate(tag, (a, b), xytext=(6, 4), textcoords="offset points", fontsize=8, color=colour)
+        return
+    axis.plot(x, y, linestyle=style, color=colour, linewidth=1.7, marker="o" if len(x) < 12 else None, markersize=3.5)
+    if series.error is not None:
+        error = np.asarray(series.error, float)
+        axis.fill_between(x, y - error, y + error, color=colour, alpha=0.15, linewidth=0)
+
+
+def _line_style(method: str) -> str | tuple:
+    dash = LOOKS[method].dash
+    return (0, tuple(float(part) / 1.7 for part in dash.split())) if dash else "-"
+
+
+def _legend(charts: Sequence[Chart]) -> list[Line2D]:
+    entries: dict[str, Line2D] = {}
+    for chart in charts:
+        for series in chart.series:
+            label = series.label or LOOKS[series.method].label
+            look = {"marker": "o", "linestyle": ""} if chart.points else {"linestyle": _line_style(series.method)}
+            entries.setdefault(label, Line2D([], [], color=LOOKS[series.method].light, label=label, **look))
+        if chart.zero:
+            entries.setdefault(chart.zero, Line2D([], [], color=INK, linewidth=0.8, label=chart.zero))
+        if chart.frontier:
+            entries.setdefault("frontier", Line2D([], [], color=INK, linewidth=1.0, alpha=0.5, label="the frontier"))
+    return list(entries.values())

@@ -1,0 +1,96 @@
+"""The paper's measures of one stage: MMD² through kernels, errors of expectations, and SMC as it is often scored."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+from jax import numpy as jnp
+
+from pfbr.baselines import tune
+from pfbr.baselines.resampling import resample
+from pfbr.evaluation import Judge
+from pfbr.experiments.contract import Run
+from pfbr.integral_discrepancy import integral_discrepancy, random_functions
+from pfbr.metrics import cross_entropy
+from pfbr.mmd import mmd2
+from pfbr.models.base import Model
+from pfbr.online import OnlineMethod
+from pfbr.records import Measurement, Records
+from pfbr.tasks import simulate
+
+# Seeds a long way from those of training (0 and up), so that no stream is ever used twice.
+TEST_SEED, TUNING_SEED, FUNCTION_SEED = 70_000, 80_000, 90_000
+RESAMPLED, TUNED = "cross entropy, resampled first", "tuned candidate"
+INTEGRALS = {"x": "E x", "xAx": "E xᵀAx", "(Ax+a)(Bx+b)": "E (Ax+a)ᵀ(Bx+b)"}
+
+
+def mmd_name(kernel: str) -> str:
+    return f"MMD², {kernel} kernel"
+
+
+def paper_judges(dim: int, kernels: Sequence[str], mmd_draws: int) -> dict[str, Judge]:
+    """MMD² against the first `mmd_draws` true draws, and the integral discrepancies for linear-Gaussian truths."""
+
+    def by_kernel(kernel: str) -> Judge:
+        return lambda key, particles, at: mmd2(particles, at.draws[:mmd_draws], kernel).value
+
+    def by_function(function) -> Judge:
+        return lambda key, particles, at: integral_discrepancy(particles, function, at.truth).value  # type: ignore[arg-type]
+
+    functions = random_functions(jax.random.key(FUNCTION_SEED), dim)
+    return {
+        **{mmd_name(kernel): by_kernel(kernel) for kernel in kernels},
+        **{INTEGRALS[name]: by_function(function) for name, function in functions.items()},
+    }
+
+
+def resampled_first(key, particles, at):
+    """Cross entropy after drawing equally weighted particles, as SMC's output is often looked at."""
+    same = jnp.ptp(particles.log_weights) < 1e-6
+    redrawn = resample(key, particles, "systematic")
+    return jnp.where(same, cross_entropy(particles, at.draws), cross_entropy(redrawn, at.draws))
+
+
+def draw_streams(run: Run, model: Model, num_streams: int, num_stages: int, *, at=None) -> jax.Array:
+    """The test streams: the user's own, or fresh ones from the model."""
+    if run.observations is not None:
+        return jnp.asarray(run.observations, dtype=float)
+    keys = jax.random.split(jax.random.key(TEST_SEED + run.seed), num_streams)
+    return jax.vmap(lambda key: simulate(key, model, num_stages, at=at)[0])(keys)
+
+
+def tuned(
+    run: Run,
+    records: Records,
+    name: str,
+    candidates: Sequence[OnlineMethod],
+    model: Model,
+    *,
+    num_particles: int,
+    length: int,
+    num_tasks: int,
+) -> OnlineMethod:
+    """The best candidate on streams of its own; which one it was is in the records, and is not asked again."""
+    known = [m for m in records.measurements() if m.method == name and m.metric == TUNED]
+    if known:
+        return candidates[int(known[-1].value)]
+    run.say(f"tuning {name} ({len(candidates)} candidates)")
+    chosen = tune(
+        jax.random.key(TUNING_SEED),
+        candidates,
+        model,
+        num_particles=num_particles,
+        length=length,
+        num_tasks=num_tasks,
+    )
+    records.add([Measurement(name, TUNED, None, float(np.argmin(chosen.scores)), num_particles=num_particles)])
+    run.tick()
+    return chosen.method
+
+
+def described(candidates: Sequence[OnlineMethod], index: int) -> str:
+    """The settings in which the chosen candidate differs from another, in words."""
+    chosen = candidates[index]
+    names = [f.name for f in dataclasses.fields(chosen) if len({str(getattr(c, f.name)) for c in candidates}) > 1]
+    return ", ".join(f"{name.replace('_', ' ')} {getattr(chosen, name)}" for name in names)
