@@ -47,8 +47,8 @@ def sobol_normal(key: Key, num: int, dim: int) -> Points:
     """`num` standard normal vectors that fill space evenly; each one by itself is a fair draw."""
     seeds = jax.random.bits(key, (dim,), jnp.uint32)
     bits = _owen_scramble(jnp.asarray(_sobol_integers(num, dim)), seeds)
-    # 24 bits are what float32 holds; the half keeps clear of 0 and 1
-    unit = ((bits >> 8).astype(jnp.float32) + 0.5) / 2.0**24
+    # 24 bits are what float32 holds; the half keeps clear of 0, and the minimum of 1, to which the highest is rounded
+    unit = jnp.minimum(((bits >> 8).astype(jnp.float32) + 0.5) / 2.0**24, 1.0 - 2.0**-24)
     return jax.scipy.special.ndtri(unit).astype(jnp.result_type(float))
 
 
@@ -81,11 +81,18 @@ def draw_prior(key: Key, model: Model, num: int, *, even: bool = True) -> Points
 
 def draw_transition(key: Key, model: StateSpaceModel, points: Points, *, even: bool = True) -> Points:
     """The particles after the dynamics, one step on."""
-    num, dim = points.shape
     if even and offers(model, "transition_from_normal"):
-        noise_key, order_key = jax.random.split(key)
-        # the points of one Sobol set come in a fixed order; without a shuffle, noise would depend on the particle
-        noise = jax.random.permutation(order_key, sobol_normal(noise_key, num, dim))
         from_normal = cast(Callable[[Point, Point], Point], model.transition_from_normal)
-        return jax.vmap(from_normal)(points, match_moments(noise, apart_from=points))
-    return jax.vmap(model.sample_transition)(jax.random.split(key, num), points)
+        return jax.vmap(from_normal)(points, transition_noise(key, points))
+    return jax.vmap(model.sample_transition)(jax.random.split(key, points.shape[0]), points)
+
+
+def transition_noise(key: Key, points: Points, *, even: bool = True) -> Points:
+    """Standard normals, one for each of the points; even ones are uncorrelated with the points."""
+    num, dim = points.shape
+    if not even:
+        return jax.random.normal(key, (num, dim), points.dtype)
+    noise_key, order_key = jax.random.split(key)
+    # the points of one Sobol set come in a fixed order; without a shuffle, noise would depend on the particle
+    noise = jax.random.permutation(order_key, sobol_normal(noise_key, num, dim))
+    return match_moments(noise, apart_from=points)

@@ -14,6 +14,7 @@ from pfbr.shapes import PerParticle, Scalar
 
 PRIOR_COUNT, PRIOR_K = 10, 0.5  # as if ten more exceedances had been seen, of a law with this k
 FEWEST = 5  # exceedances that can be fitted
+FLAT = 1e-4  # log weights that differ by less are equal: rounding makes as much of a difference
 
 
 def tail_size(num: int) -> int:
@@ -32,7 +33,7 @@ def pareto_k(log_weights: PerParticle) -> Scalar:
     near = jnp.expm1(jnp.minimum(above, 1.0))
     far = jnp.exp(ordered[-size:] - ordered[-1]) - jnp.exp(ordered[-size - 1] - ordered[-1])
     exceed = jnp.where(above[-1] < 1.0, near, far)
-    flat = exceed[-1] <= 0
+    flat = above[-1] < FLAT
     k = fit_k(jnp.where(flat, jnp.arange(1.0, size + 1, dtype=exceed.dtype), exceed / jnp.where(flat, 1, exceed[-1])))
     return jnp.where(flat, 0.0, k)
 

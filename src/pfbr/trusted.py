@@ -11,17 +11,16 @@ from pfbr.baselines.resampling import resample
 from pfbr.correction import (
     continued_log_density,
     judged,
-    marginal_log_weights,
-    mixture_log_density,
     static_log_weights,
 )
-from pfbr.draws import draw_prior, draw_transition
+from pfbr.draws import draw_prior, draw_transition, transition_noise
 from pfbr.errors import InputError
 from pfbr.flow import Moved, flow
 from pfbr.likelihood import Likelihood
 from pfbr.models.base import Model, StateSpaceModel
 from pfbr.online import OnlineMethod
 from pfbr.operator import Operator
+from pfbr.predictive import GaussianPredictive, plain, smoothed
 from pfbr.particles import Particles, equally_weighted, ess, normalise
 from pfbr.shapes import Key, Observation, PerParticle, Points, Scalar
 from pfbr.shift import Reference
@@ -124,12 +123,18 @@ class Trusted(OnlineMethod):
             )
         even = self.operator.even and not self.strict
         predicted = draw_transition(predict_key, model, before.points, even=even)
-        density = mixture_log_density(model, equally_weighted(before.points), predicted)
+        predictive = plain(model, before) if self.strict else smoothed(model, before, predicted)
+        if self.repair != "never" and isinstance(predictive, GaussianPredictive) and not self.strict:
+            noise = transition_noise(predict_key, before.points, even=even)
+            predicted = predictive.from_normal(noise)
+        density = predictive.log_density(predicted, equal=True)
         support = None
         if self.strict:
             support = draw_transition(jax.random.fold_in(predict_key, 1), model, before.points, even=True)
         moved = self._carry(move_key, predicted, density, likelihood, support)
-        log_weights = marginal_log_weights(model, before, moved.points, moved.log_density, likelihood)
+        log_weights = (
+            predictive.log_density(moved.points) + likelihood.values(moved.points) - moved.log_density - jnp.log(float(n))
+        )
         report = judged(log_weights)
         if self.repair == "never":
             current = equally_weighted(moved.points, moved.log_density)
@@ -144,7 +149,7 @@ class Trusted(OnlineMethod):
             return temper(
                 repair_key,
                 start,
-                lambda x: mixture_log_density(model, before, x),
+                predictive.log_density,
                 likelihood.values,
                 moves=self.moves,
             )
