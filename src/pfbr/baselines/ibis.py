@@ -67,7 +67,7 @@ class IBIS(OnlineMethod):
         resample_key, moves_key = jax.random.split(key)
         n, d = weighted.points.shape
         mean, cov = weighted_mean(weighted), weighted_cov(weighted)
-        ridge = 1e-6 * jnp.mean(jnp.diagonal(cov)) + 1e-30
+        ridge = 1e-6 * jnp.trace(cov) + 1e-30
         spread = jnp.linalg.cholesky(cov + ridge * jnp.eye(d))
         kept = resample(resample_key, weighted, self.resampling)
 

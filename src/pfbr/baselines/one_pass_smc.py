@@ -59,7 +59,7 @@ class OnePassSMC(OnlineMethod):
         h = silverman_factor(d, n) if self.bandwidth is None else self.bandwidth
         mean, cov = weighted_mean(particles), weighted_cov(particles)
         # the smallest ridge that lets float32 factor a covariance whose particles have collapsed to a few
-        ridge = 1e-6 * jnp.mean(jnp.diagonal(cov)) + 1e-30
+        ridge = 1e-6 * jnp.trace(cov) + 1e-30
         spread = jnp.linalg.cholesky(cov + ridge * jnp.eye(d))
         kept = resample(resample_key, particles, self.resampling)
         noise = jax.random.normal(noise_key, (n, d)) @ spread.T
