@@ -85,9 +85,9 @@ def run(
 
     say("computing the exact posterior on a grid, after every observation")
     posteriors = truth.grid(model, observations)
-    draws = _draw_truth(truth_key, model, posteriors, settings.num_truth_draws)
-    exact = equally_weighted(_draw_truth(exact_key, model, posteriors, settings.num_particles))
-    window = _window(model, observations, posteriors, settings)
+    draws = draw_truth(truth_key, model, posteriors, settings.num_truth_draws)
+    exact = equally_weighted(draw_truth(exact_key, model, posteriors, settings.num_particles))
+    window = window_of(model, observations, posteriors, settings)
 
     methods: dict[str, Particles] = {"exact": exact}
     seconds: dict[str, float] = {}
@@ -101,14 +101,14 @@ def run(
     arrays = {"observations": observations, **window}
     for name, particles in {**methods, "never": never}.items():
         arrays[f"{name}_score"] = score(particles, draws)
-        arrays[f"{name}_mass"] = _mass_below(particles)
+        arrays[f"{name}_mass"] = mass_below(particles)
         if name != "never":
             arrays[f"{name}_points"], arrays[f"{name}_weights"] = particles.points, jnp.exp(particles.log_weights)
     described = {**asdict(settings), "kind": "demo", "operator": provenance, "seconds_per_update": seconds}
     return DemoRecord(described, {name: np.asarray(value, dtype=np.float32) for name, value in arrays.items()})
 
 
-def _draw_truth(key: Key, model: Model, posteriors: truth.GridTruth, num: int):
+def draw_truth(key: Key, model: Model, posteriors: truth.GridTruth, num: int):
     """Exact draws at every stage, the prior first: (T + 1, num, 2)."""
     prior_key, posterior_key = jax.random.split(key)
     prior = jax.vmap(model.sample_prior)(jax.random.split(prior_key, num))
@@ -117,7 +117,7 @@ def _draw_truth(key: Key, model: Model, posteriors: truth.GridTruth, num: int):
     return jnp.concatenate([prior[None], posterior])
 
 
-def _window(model: Model, observations, posteriors: truth.GridTruth, settings: DemoSettings) -> dict[str, Any]:
+def window_of(model: Model, observations, posteriors: truth.GridTruth, settings: DemoSettings) -> dict[str, Any]:
     """The true log density on a fixed square, the levels that enclose given masses, and the mass of the mode x2 < 0."""
     ticks = (jnp.arange(settings.cells) + 0.5) / settings.cells * 2 * settings.reach - settings.reach
     points = jnp.stack(jnp.meshgrid(ticks, ticks, indexing="ij"), -1).reshape(-1, 2)
@@ -153,6 +153,6 @@ def _follow(key: Key, method: OnlineMethod, model: Model, observations, num: int
     return Particles(points, jnp.concatenate([start.log_weights[None], followed.log_weights])), seconds
 
 
-def _mass_below(particles: Particles):
+def mass_below(particles: Particles):
     """Weight of the particles in the mode with x2 < 0, per stage."""
     return jnp.sum(jnp.exp(particles.log_weights) * (particles.points[..., 1] < 0), axis=-1)

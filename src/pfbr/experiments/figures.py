@@ -9,41 +9,44 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter
 
-from pfbr.experiments.parts import LOOKS, Chart, Series
+from pfbr.experiments.parts import LOOKS, Chart, Drawing, Series
 from pfbr.figures import STYLE
 
 INK, GRID = "#16181d", "#eceef1"
 
 
-def draw_figure(directory: Path, name: str, charts: Sequence[Chart]) -> list[Path]:
-    """NAME.svg and NAME.png: the charts side by side, up to three in a row, and one legend below."""
-    columns = len(charts) if len(charts) <= 3 else (2 if len(charts) == 4 else 3)
-    rows = math.ceil(len(charts) / columns)
+def draw_figure(directory: Path, name: str, charts: Sequence[Chart] | Drawing) -> list[Path]:
+    """NAME.svg and NAME.png in the directory."""
+    paths = [directory / f"{name}.svg", directory / f"{name}.png"]
     with matplotlib.rc_context({**STYLE, "font.size": 10}):
-        size = (max(7.5, 4.2 * columns), (4.6 if columns == 1 else 3.3) * rows + 0.7)
-        figure = Figure(figsize=size, layout="constrained", facecolor="white")
-        axes = figure.subplots(rows, columns, squeeze=False).ravel()
-        for axis, chart in zip(axes, charts, strict=False):
-            _draw(axis, chart)
-        for axis in axes[len(charts) :]:
-            axis.set_visible(False)
-        handles = _legend(charts)
-        figure.legend(
-            handles=handles, loc="outside lower center", ncols=min(len(handles), 2 * columns), frameon=False, fontsize=9
-        )
-        paths = [directory / f"{name}.svg", directory / f"{name}.png"]
+        figure = charts() if callable(charts) else side_by_side(charts)
         figure.savefig(paths[0], metadata={"Date": None})
         figure.savefig(paths[1], dpi=120, metadata={"Software": None})
     return paths
 
 
+def side_by_side(charts: Sequence[Chart]) -> Figure:
+    """The charts, up to three in a row, and one legend below."""
+    columns = len(charts) if len(charts) <= 3 else (2 if len(charts) == 4 else 3)
+    rows = math.ceil(len(charts) / columns)
+    size = (max(7.5, 4.2 * columns), (4.6 if columns == 1 else 3.3) * rows + 0.7)
+    figure = Figure(figsize=size, layout="constrained", facecolor="white")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axis, chart in zip(axes, charts, strict=False):
+        _draw(axis, chart)
+    for axis in axes[len(charts) :]:
+        axis.set_visible(False)
+    handles = _legend(charts)
+    across = min(len(handles), 2 * columns)
+    figure.legend(handles=handles, loc="outside lower center", ncols=across, frameon=False, fontsize=9)
+    return figure
+
+
 def _draw(axis: Axes, chart: Chart) -> None:
     axis.set_xscale(chart.x_scale)
-    if chart.y_scale == "symlog":
-        axis.set_yscale("symlog", linthresh=chart.linear_to)
-    else:
-        axis.set_yscale(chart.y_scale)
+    _set_y_scale(axis, chart)
     if chart.zero:
         axis.axhline(0.0, color=INK, linewidth=0.8)
     if chart.frontier:
@@ -57,6 +60,18 @@ def _draw(axis: Axes, chart: Chart) -> None:
         axis.set_ylim(*chart.y_limits)
     axis.grid(axis="y", color=GRID)
     axis.set_axisbelow(True)
+
+
+def _set_y_scale(axis: Axes, chart: Chart) -> None:
+    """Logarithmic only where there is something to bend, with plain numbers at the ticks."""
+    largest = max((abs(v) for s in chart.series for v in s.y if math.isfinite(v)), default=0.0)
+    if chart.y_scale == "symlog" and largest > chart.linear_to:
+        axis.set_yscale("symlog", linthresh=chart.linear_to)
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−")))
+    elif chart.y_scale == "log":
+        axis.set_yscale("log")
+    if chart.x_scale == "log":
+        axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def _draw_series(axis: Axes, chart: Chart, series: Series) -> None:

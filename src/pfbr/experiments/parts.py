@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,6 +125,12 @@ class Finding:
     good: bool | None = None
 
 
+class Drawing(Protocol):
+    """A figure that is not made of charts: draws itself when asked."""
+
+    def __call__(self) -> Any: ...  # a matplotlib Figure
+
+
 Part = Chooser | Table | Picture | Movie
 
 
@@ -135,5 +142,5 @@ class Page:
     lead: str
     findings: Sequence[Finding]
     parts: Sequence[Part]
-    figures: Mapping[str, Sequence[Chart]]
+    figures: Mapping[str, "Sequence[Chart] | Drawing"]
     facts: Sequence[str] = ()  # sentences at the end: how it was made

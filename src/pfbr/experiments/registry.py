@@ -6,12 +6,15 @@ from pathlib import Path
 from pfbr.errors import FileError, InputError
 from pfbr.experiments.contract import CPU, WALL, Experiment, Results, Run
 from pfbr.experiments.figures import draw_figure
-from pfbr.experiments.gaussian import GAUSSIAN
+from pfbr.experiments.gaussian_view import GAUSSIAN
+from pfbr.experiments.lds_view import LDS
+from pfbr.experiments.mixture_view import MIXTURE
 from pfbr.experiments.page import write_index, write_page
 from pfbr.experiments.parts import Page
+from pfbr.experiments.table1_view import TABLE1
 from pfbr.records import SETTINGS
 
-EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (GAUSSIAN,)}
+EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (GAUSSIAN, MIXTURE, LDS, TABLE1)}
 PAGE = "index.html"
 
 
