@@ -8,6 +8,7 @@ from rich.console import Console
 
 from pfbr.cli import spec
 from pfbr.cli.observations import read
+from pfbr.data import Stream, open_stream
 from pfbr.errors import InputError
 from pfbr.experiments.contract import Experiment, Run
 from pfbr.experiments.registry import EXPERIMENTS, draw, find, perform
@@ -29,6 +30,9 @@ def reproduce(
     observations: Path | None = typer.Option(
         None, "--observations", metavar="FILE.npy", help="lds, table1: your own streams, (T, k) or (S, T, k)."
     ),
+    data: Path | None = typer.Option(
+        None, "--data", metavar="DIR", help="logistic-*: train on what `pfbr data mnist8m` made; with --retrain."
+    ),
     seed: int = typer.Option(0, "--seed", help="Of the test streams; the operators keep theirs."),
 ) -> None:
     """Run an experiment of the paper and draw it: records, figures (SVG and PNG), and one self-contained page.
@@ -39,6 +43,7 @@ def reproduce(
     """
     chosen = list(EXPERIMENTS.values()) if name == "all" else [find(name)]
     model, streams = _own(chosen, system, observations)
+    stream = None if data is None else _stream(chosen, data)
     console = Console(stderr=True)
     with console.status("starting") as status:
 
@@ -57,6 +62,7 @@ def reproduce(
                 seed=seed,
                 system=model if experiment.own_system else None,
                 observations=streams if experiment.own_system else None,
+                data=stream if experiment.own_data else None,
                 say=lambda message, title=experiment.name: say(f"{title}: {message}"),
             )
             page = perform(run)
@@ -83,6 +89,14 @@ def _own(
         )
     streams = read(observations, model or _paper_system(chosen[0]))
     return model, streams[None] if streams.ndim == 2 else streams
+
+
+def _stream(chosen: list[Experiment], data: Path) -> Stream:
+    """A prepared stream, refused where no experiment reads one."""
+    able = [experiment.name for experiment in EXPERIMENTS.values() if experiment.own_data]
+    if not any(experiment.own_data for experiment in chosen):
+        raise InputError(f"--data is for {' and '.join(able)}; {chosen[0].name} reads no data.")
+    return open_stream(data)
 
 
 def _paper_system(experiment: Experiment) -> Model:

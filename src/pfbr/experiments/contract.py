@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pfbr.data import Stream
 from pfbr.errors import FileError
 from pfbr.experiments.parts import Page
 from pfbr.models.base import Model
@@ -28,6 +29,7 @@ class Experiment:
     run: Callable[["Run"], None]
     view: Callable[["Results"], Page]
     own_system: bool = False  # whether --system and --observations may replace the paper's
+    own_data: bool = False  # whether it trains on what --data names
 
 
 class Run:
@@ -43,15 +45,17 @@ class Run:
         seed: int = 0,
         system: Model | None = None,
         observations: np.ndarray | None = None,
+        data: Stream | None = None,
         say: Callable[[str], None] = lambda message: None,
     ):
         self.experiment, self.directory = experiment, Path(directory)
         self.settings = experiment.quick if quick else experiment.full
         self.quick, self.retrain, self.seed = quick, retrain, seed
-        self.system, self.observations, self.say = system, observations, say
+        self.system, self.observations, self.data, self.say = system, observations, data, say
         own = {
             "system": None if system is None else _fingerprint(system),
             "observations": None if observations is None else _fingerprint(observations),
+            "data": None if data is None else {"images": data.num_images},
         }
         described = {"experiment": experiment.name, "quick": quick, "retrain": retrain, "seed": seed, **own}
         self._top = Records(self.directory, {**described, "settings": dataclasses.asdict(self.settings)})
@@ -111,6 +115,7 @@ class Results:
         words += ["--quick"] * given["quick"] + ["--retrain"] * given["retrain"]
         words += ["--system FILE.npz"] * (given["system"] is not None)
         words += ["--observations FILE.npy"] * (given["observations"] is not None)
+        words += ["--data DIR"] * (given.get("data") is not None)
         return " ".join(words + ([f"--seed {given['seed']}"] if given["seed"] else []))
 
     def seconds(self, metric: str = WALL) -> float:
