@@ -29,7 +29,7 @@ def rows(features: Float[Array, "... k"], labels: Float[Array, "..."]) -> Float[
 
 
 class RotatedDigits(Family):
-    """Streams of batches of images drawn from a store, all turned by one angle that is uniform in ±15°.
+    """Streams of batches of images drawn from a store, all turned by one angle that is uniform in ±`largest_angle`°.
 
     `zeroed` sets the first two features to zero: what is left to learn without the part that is turned?
     """
@@ -38,6 +38,7 @@ class RotatedDigits(Family):
     labels: Float[Array, " n"]
     batch: int = eqx.field(static=True, default=32)
     zeroed: bool = eqx.field(static=True, default=False)
+    largest_angle: float = eqx.field(static=True, default=LARGEST_ANGLE)
 
     @property
     def model(self) -> MiniBatch:
@@ -45,7 +46,7 @@ class RotatedDigits(Family):
 
     def sample(self, key: Key, length: int) -> Task:
         angle_key, image_key = jax.random.split(key)
-        angle = jax.random.uniform(angle_key, (), minval=-LARGEST_ANGLE, maxval=LARGEST_ANGLE)
+        angle = jax.random.uniform(angle_key, (), minval=-self.largest_angle, maxval=self.largest_angle)
         which = jax.random.randint(image_key, (length, self.batch), 0, self.labels.shape[0])
         features = rotate(self.features[which], angle)
         if self.zeroed:
