@@ -18,6 +18,7 @@ class Look:
 # One look a method in all experiments. Ours are blue; what is not a rival (the truth, the prior) has no hue.
 LOOKS: dict[str, Look] = {
     "pfbr": Look("pfbr (ours, trained)", "#1f63d2", "#6ea8ff"),
+    "pfbr-meta": Look("pfbr (ours, learned over tasks)", "#0b2a6f", "#c9dcff"),
     "pfbr-gaussian": Look("pfbr (ours, training-free)", "#1f63d2", "#6ea8ff"),
     "pfbr-paper": Look("pfbr (the paper's operator)", "#0c9a9a", "#43d3d0", "7 3"),
     "exact": Look("exact draws", "#16181d", "#eef0f4", "2 3"),
@@ -32,9 +33,9 @@ LOOKS: dict[str, Look] = {
     "ibis": Look("IBIS", "#b8860b", "#f0c24b"),
     "kbr": Look("kernel Bayes' rule", "#8c564b", "#cf9a8b"),
     "kmcf": Look("kernel Monte Carlo filter", "#8c564b", "#cf9a8b"),
-    "svi": Look("streaming SVI", "#b8860b", "#f0c24b"),
+    "svi": Look("streaming SVI", "#d6408a", "#ff93c2"),
     "svi-mean-field": Look("streaming SVI, mean field", "#c9a227", "#f5d76e", "7 3"),
-    "sgld": Look("SGLD", "#c0392b", "#ff8a7a"),
+    "sgld": Look("SGLD", "#7d1a12", "#ff8a7a", "4 2"),
     "svgd": Look("SVGD", "#5d6d7e", "#a9b8c6"),
     "pmd": Look("particle mirror descent", "#8e44ad", "#c58be0"),
     "npv": Look("nonparametric VI", "#2e8b3d", "#6fd07e", "7 3"),
