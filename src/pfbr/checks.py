@@ -45,6 +45,8 @@ def checked_num_particles(num_particles) -> int:
 
 
 def _as_finite_array(values: ArrayLike, name: str) -> np.ndarray:
+    if np.iscomplexobj(values):
+        raise InputError(f"`{name}` holds complex numbers; pass the real and the imaginary part as two real values.")
     try:
         with np.errstate(over="ignore"):  # a number beyond the precision in use becomes inf, and is refused as such
             array = np.asarray(values, dtype=float).astype(jnp.result_type(float))

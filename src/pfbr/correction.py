@@ -8,12 +8,12 @@ import jax
 from jax import numpy as jnp
 
 from pfbr.frame import frame_of
-from pfbr.kernels import kde_log_density, squared_distances
+from pfbr.kernels import squared_distances
 from pfbr.likelihood import Likelihood
-from pfbr.models.base import StateSpaceModel, offers
+from pfbr.models.base import StateSpaceModel
 from pfbr.pareto import pareto_k
 from pfbr.particles import Particles, ess
-from pfbr.shapes import PerParticle, Points
+from pfbr.shapes import PerParticle, Points, Scalar
 
 MAX_ANCHORS = 512  # of the continued density: its cost grows with their cube
 KERNEL_WIDTH = 1.5  # in the frame of the anchors
@@ -32,33 +32,13 @@ def path_log_weights(
 
     `log_det` is the accumulated divergence: log density before the flow minus after it. Cheap, and exact for any F;
     but F carries the spread of the ancestors along, which no ancestor's own transition explains: in many dimensions
-    these weights are far more uneven than those of `marginal_log_weights`.
+    these weights are far more uneven than those in which any ancestor may explain a particle, Σ_j W_j p(x | x_prev^j)
+    p(o | x) / q(x): they are averages of these over ancestors (Klaas, de Freitas and Doucet 2005), and `trusted` uses
+    them, with the mixture of `predictive`.
     """
     log_transition = jax.vmap(model.log_transition)
     there, here = log_transition(moved, before.points), log_transition(predicted, before.points)
     return before.log_weights + there + likelihood.values(moved) + log_det - here
-
-
-def marginal_log_weights(
-    model: StateSpaceModel, before: Particles, moved: Points, log_density: PerParticle, likelihood: Likelihood
-) -> PerParticle:
-    """log Σ_j W_j p(x | x_prev^j) + log p(o | x) − log q(x) − log n: any ancestor may explain a particle.
-
-    `log_density` is that of the flow, begun at the equal mixture of transitions from which the particles were drawn,
-    one from each component. These weights are the average of the path's weights over ancestors, so that their variance
-    is never larger (Klaas, de Freitas and Doucet 2005); the price is n² transition densities.
-    """
-    n = moved.shape[0]
-    return mixture_log_density(model, before, moved) + likelihood.values(moved) - log_density - jnp.log(float(n))
-
-
-def mixture_log_density(model: StateSpaceModel, before: Particles, at: Points) -> PerParticle:
-    """log Σ_j W_j p(x | x_prev^j) at each row of `at`."""
-    if offers(model, "transition_mean_and_std"):
-        means, stds = jax.vmap(model.transition_mean_and_std)(before.points)
-        return kde_log_density(Particles(means, before.log_weights), stds[0], at)
-    pairwise = jax.vmap(jax.vmap(model.log_transition, (None, 0)), (0, None))
-    return jax.nn.logsumexp(pairwise(at, before.points) + before.log_weights, axis=1)
 
 
 def static_log_weights(log_target: PerParticle, log_density: PerParticle) -> PerParticle:
@@ -90,7 +70,8 @@ def continued_log_density(anchors: Points, values: PerParticle, at: Points) -> P
     kernel = jnp.exp(-0.5 * squared_distances(own, own) / KERNEL_WIDTH**2) + NUGGET * jnp.eye(n)
     coefficients = jax.scipy.linalg.solve(kernel, left, assume_a="pos")
     smooth = jnp.exp(-0.5 * squared_distances(there, own) / KERNEL_WIDTH**2) @ coefficients
-    return level + _quadratic(there, crossed=crossed) @ weights + smooth
+    # a set that has collapsed has no kernel matrix to invert: the quadratic alone then
+    return level + _quadratic(there, crossed=crossed) @ weights + jnp.where(jnp.isfinite(smooth), smooth, 0.0)
 
 
 def _quadratic(w: Points, *, crossed: bool) -> Points:
@@ -100,6 +81,37 @@ def _quadratic(w: Points, *, crossed: bool) -> Points:
     return jnp.concatenate([jnp.ones_like(w[:, :1]), w, products], axis=1)
 
 
-def judged(log_weights: PerParticle) -> dict:
-    """What the weights of one step say: effective sample size, tail, and the evidence they estimate."""
-    return {"ess": ess(log_weights), "pareto_k": pareto_k(log_weights), "total": jax.nn.logsumexp(log_weights)}
+def _weighted_ess(log_weights: PerParticle, step: PerParticle) -> Scalar:
+    """n E[r]² / E[r²] for the factors r = exp(`step`) by which weights change, under the weights before."""
+    first, second = jax.nn.logsumexp(log_weights + step), jax.nn.logsumexp(log_weights + 2 * step)
+    return log_weights.shape[0] * jnp.exp(2 * first - second)
+
+
+def judged(
+    log_weights: PerParticle,
+    prior: Particles,
+    values: PerParticle,
+    log_increment: Scalar,
+    step: PerParticle | None = None,
+) -> dict:
+    """What the weights of one step say: effective sample size, tail, and the evidence they estimate; and what they may
+    have missed.
+
+    `prior` are weighted particles before the observation, `values` their log likelihoods: Σ W p(o | x) estimates the
+    same increment without any flow. A flow that left a mode behind has even weights all the same, but its evidence
+    falls short of this one: `missed` is by how many standard errors. `step` are the log weights of this step alone,
+    where `log_weights` hold earlier ones too.
+    """
+    # a likelihood that is NaN is one that rules nothing in
+    terms = jnp.exp(jnp.nan_to_num(values - log_increment, nan=-jnp.inf, posinf=80.0, neginf=-jnp.inf))
+    terms = jnp.minimum(terms, 1e15)
+    weights = jnp.exp(prior.log_weights)
+    plain = weights @ terms
+    error = jnp.sqrt(jnp.sum((weights * (terms - plain)) ** 2))
+    return {
+        "ess": ess(log_weights),
+        "step_ess": ess(log_weights) if step is None else _weighted_ess(prior.log_weights, step),
+        "pareto_k": pareto_k(log_weights),
+        "total": jax.nn.logsumexp(log_weights),
+        "missed": (plain - 1.0) / (error + 1e-6),
+    }

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import os
 from pathlib import Path
 
@@ -13,11 +14,17 @@ FORMAT = 1
 _DTYPES = {"float32", "float64", "int32", "int64", "uint32", "bool"}
 
 
+_WHERE_FROM = {
+    "operator": "An operator is what `pfbr train --out` or pfbr.save writes.",
+    "checkpoint": "A checkpoint is what training writes while it runs; `resume` goes on from it.",
+}
+
+
 def write(path: str | os.PathLike, kind: str, header: dict, arrays: list[np.ndarray]) -> None:
     """Write so that a kill at any moment leaves either the old file or the new one, never half of one."""
     arrays = [np.asarray(a) for a in arrays]  # not ascontiguousarray, which gives a number a dimension
     described = dict(header, arrays=[{"shape": list(a.shape), "dtype": str(a.dtype)} for a in arrays])
-    body = json.dumps(described, allow_nan=True).encode() + b"\n" + b"".join(a.tobytes() for a in arrays)
+    body = json.dumps(_strict(described), allow_nan=False).encode() + b"\n" + b"".join(a.tobytes() for a in arrays)
     first = f"pfbr-{kind} {FORMAT} {hashlib.sha256(body).hexdigest()}\n".encode()
     path = Path(path)
     if not path.parent.is_dir():
@@ -40,15 +47,17 @@ def read(path: str | os.PathLike, kind: str) -> tuple[dict, list[np.ndarray]]:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise FileError(f"there is no file {path}.") from None
+        made = "`pfbr train SPEC --out FILE` makes one" if kind == "operator" else "start without `resume` to make one"
+        raise FileError(f"there is no file {path}. Check the path; {made}.") from None
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror}.") from None
     first, _, body = content.partition(b"\n")
     words = first.split(b" ")
     if len(words) != 3 or words[0] != f"pfbr-{kind}".encode():
         if words[0].startswith(b"pfbr-"):
-            raise FileError(f"{path} is a {words[0].decode(errors='replace')} file, not a pfbr-{kind} file.")
-        raise FileError(f"{path} is not a pfbr {kind} file.")
+            other = words[0].decode(errors="replace")
+            raise FileError(f"{path} is a {other} file, not a pfbr-{kind} file. {_WHERE_FROM.get(kind, '')}".strip())
+        raise FileError(f"{path} is not a pfbr {kind} file. {_WHERE_FROM.get(kind, '')}".strip())
     if words[1] == b"0" or not words[1].isdigit():
         raise FileError(f"{path} is damaged: its first line names no format. Copy or make it again.")
     if int(words[1]) > FORMAT:
@@ -68,3 +77,12 @@ def read(path: str | os.PathLike, kind: str) -> tuple[dict, list[np.ndarray]]:
         arrays.append(np.frombuffer(numbers, dtype, count, position).reshape(entry["shape"]))
         position += count * dtype.itemsize
     return header, arrays
+
+
+def _strict(value):
+    """JSON has no word for NaN and infinity: null stands for them."""
+    if isinstance(value, dict):
+        return {name: _strict(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

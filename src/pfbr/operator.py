@@ -75,7 +75,12 @@ class Operator(OnlineMethod):
         prior = self.predict(predict_key, model, state.particles)
         likelihood = Likelihood(model, observation)
         moved = self.move(move_key, prior, likelihood)
-        info = {"num_steps": moved.num_steps, "alive": jnp.mean(jnp.isfinite(likelihood.values(prior.points)))}
+        values = likelihood.values(prior.points)
+        info = {
+            "num_steps": moved.num_steps,
+            "alive": jnp.mean(jnp.isfinite(values)),
+            "nan": jnp.mean(jnp.isnan(values)),
+        }
         return State(equally_weighted(moved.points, moved.log_density), state.stage + 1), info
 
     def particles(self, state: State) -> Particles:

@@ -1,5 +1,6 @@
 """The edge of online inference: one observation at a time, or a whole stream; NumPy out, JAX inside."""
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ from pfbr.checks import (
 from pfbr.errors import InputError, LikelihoodError
 from pfbr.models.base import Model, observation_shape
 from pfbr.online import OnlineMethod, Trace, trace, trace_many
+from pfbr.operator import Operator
 from pfbr.particles import Particles, weighted_cov, weighted_mean
 from pfbr.shapes import Key, Observation
 from pfbr.trusted import Trusted
@@ -101,19 +103,23 @@ def run(key: Key, method: OnlineMethod, model: Model, observations: ArrayLike, *
     result = (trace_many if many else trace)(
         checked_key(key), method, model, jnp.asarray(array), checked_num_particles(num_particles)
     )
+    undefined = np.argwhere(np.asarray(result.info.get("nan", 0.0)) > 0)
+    if undefined.size:
+        share = np.asarray(result.info["nan"])[tuple(undefined[0])]
+        raise LikelihoodError(_not_a_number(_where(undefined[0]), float(share)))
     lost = np.argwhere(~_has_posterior(result.particles, result.info))
     if lost.size:
-        *stream, stage = (int(i) for i in lost[0])
-        where = f"observation {stage + 1}" + (f" of stream {stream[0] + 1}" if stream else "")
-        raise LikelihoodError(_no_posterior(where))
+        raise LikelihoodError(_no_posterior(_where(lost[0])))
     return result
 
 
 class Session:
     """A posterior that is updated as observations come in.
 
-    A refused observation leaves the session as it was. With `repair` ("auto", "always", or "never" to look only) each
-    step is judged, weighted and, where it went wrong, done again (see `trusted`).
+    A refused observation leaves the session as it was. Every step of an operator is judged, and `info` says how far to
+    trust it. With `repair` "never" the operator's particles are left as they are; with "auto" they are weighted and,
+    where weights cannot mend a step, the step is done again; "always" does every step again (see `trusted`). None is
+    the bare operator, a little faster. `undo` is how many past states are kept to be restored by `retract`.
     """
 
     def __init__(
@@ -123,11 +129,17 @@ class Session:
         model: Model,
         *,
         num_particles: int = 256,
-        repair: str | None = None,
+        repair: str | None = "never",
         keep_history: int = 0,
+        undo: int = 8,
     ):
         self._key, init_key = jax.random.split(checked_key(key))
-        if repair is not None:
+        checked_fit_together(operator, checked_model(model))
+        if undo < 0:
+            raise InputError(f"`undo` is a number of past states to keep, 0 for none; got {undo}.")
+        if not isinstance(operator, Operator) and repair in (None, "never") and not keep_history:
+            pass  # a rival, or an operator that is judged already
+        elif repair is not None:
             operator = Trusted(operator, repair=repair, keep_history=keep_history)  # type: ignore[arg-type] # it checks
         elif keep_history:
             raise InputError('`keep_history` is for `repair="auto"`, which judges particles against all observations.')
@@ -135,7 +147,7 @@ class Session:
         self._observation_shape = observation_shape(model)
         self._state = init(init_key, operator, model, num_particles=num_particles)
         self.stage = 0
-        self._before: Any = None  # the state that the last observation changed
+        self._past: deque = deque(maxlen=undo)  # states before the last observations
 
     def update(self, observation: ArrayLike) -> Posterior:
         """The posterior after one more observation."""
@@ -143,18 +155,23 @@ class Session:
         stage = np.asarray(self.stage, np.int32)
         state, info = _numbered_step(self._key, stage, self.operator, self.model, self._state, array)
         particles = self.operator.particles(state)
+        if float(info.get("nan", 0.0)) > 0:
+            raise LikelihoodError(_not_a_number(f"observation {self.stage + 1}", float(info["nan"])))
         if not _has_posterior(particles, info):
             raise LikelihoodError(_no_posterior(f"observation {self.stage + 1}"))
-        self._before, self._state, self.stage = self._state, state, self.stage + 1
+        self._past.append(self._state)
+        self._state, self.stage = state, self.stage + 1
         return Posterior(particles, info)
 
     def retract(self) -> Posterior:
         """Take the last observation back, and for moving unknowns the move before it; the posterior is then bit for
-        bit what it was. One observation can be retracted, since one past state is kept."""
-        if self._before is None:
-            why = "there has been no observation yet" if self.stage == 0 else "the last one was retracted already"
-            raise InputError(f"nothing to retract: {why}. A session keeps one step back; update it first.")
-        self._state, self._before, self.stage = self._before, None, self.stage - 1
+        bit what it was. So many observations in a row can be taken back as `undo` says."""
+        if not self._past:
+            why = f"the {self._past.maxlen} past states that it keeps are used up. Make it with a larger `undo`"
+            if self.stage == 0:
+                why = "there has been no observation yet; update it first"
+            raise InputError(f"this session has nothing to retract: {why}.")
+        self._state, self.stage = self._past.pop(), self.stage - 1
         return self.posterior
 
     @property
@@ -184,4 +201,17 @@ def _no_posterior(where: str) -> str:
     return (
         f"{where} left no finite particles: its log likelihood is NaN, or −inf where the particles are. The model "
         "says that this observation is impossible: check its value and units, or give the likelihood heavier tails."
+    )
+
+
+def _where(index: np.ndarray) -> str:
+    *stream, stage = (int(i) for i in index)
+    return f"observation {stage + 1}" + (f" of stream {stream[0] + 1}" if stream else "")
+
+
+def _not_a_number(where: str, share: float) -> str:
+    return (
+        f"{where} has a log likelihood that is NaN at {100 * share:.1f} % of the particles. An observation that is "
+        "impossible at some x has −inf there; NaN is a fault of the model: look for 0/0, log of a negative number, or "
+        "inf − inf in `log_likelihood`."
     )

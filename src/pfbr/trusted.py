@@ -19,14 +19,16 @@ from pfbr.flow import Moved, flow
 from pfbr.likelihood import Likelihood
 from pfbr.models.base import Model, StateSpaceModel
 from pfbr.online import OnlineMethod
-from pfbr.operator import Operator
-from pfbr.predictive import GaussianPredictive, plain, smoothed
+from pfbr.operator import Operator, predictive_log_density
 from pfbr.particles import Particles, equally_weighted, ess, normalise
+from pfbr.predictive import GaussianPredictive, plain, smoothed
 from pfbr.shapes import Key, Observation, PerParticle, Points, Scalar
 from pfbr.shift import Reference
 from pfbr.tempering import temper
 
-POOR, UNEVEN, HEAVY = 0.15, 0.35, 0.7  # shares of the particles, and k-hat: when a step is flagged
+ASTRAY = 0.85  # share of the particles: a flow whose weights leave less is flagged
+POOR, UNEVEN, HEAVY = 0.15, 0.35, 0.7  # shares of the particles, and k-hat: when weights cannot mend a step
+MISSED = 4.0  # standard errors by which the evidence may fall short of the one without a flow
 RESAMPLE = 0.5  # share of the particles below which a filter resamples before it goes on
 REPAIRS = ("auto", "never", "always")
 
@@ -45,20 +47,30 @@ class TrustedState(eqx.Module):
 
 
 def flagged(report: dict, num_particles: int) -> Scalar:
-    """Whether a step is not to be trusted: ESS below 0.15 of the particles, or below 0.35 with k-hat over 0.7.
+    """Whether the operator's own particles are wrong after this step: too few of them would count alike.
+
+    An ESS of 0.85 is a χ² distance of 0.18: a mean may be off by 0.4 standard deviations. Weights may still mend that.
+    """
+    return (report["step_ess"] < ASTRAY * num_particles) | unusable(report, num_particles)
+
+
+def unusable(report: dict, num_particles: int) -> Scalar:
+    """Whether the weights cannot mend a step: ESS below 0.15 of the particles, or below 0.35 with k-hat over 0.7, or
+    the evidence falls short of what is seen without a flow.
 
     A heavy tail of nearly equal weights does no harm, and k-hat is noisy there: it counts where weights are uneven.
     """
     share = report["ess"] / num_particles
     bad = (share < POOR) | ((report["pareto_k"] > HEAVY) & (share < UNEVEN))
-    return bad | ~jnp.isfinite(report["total"])
+    return bad | (report["missed"] > MISSED) | ~jnp.isfinite(report["total"])
 
 
 class Trusted(OnlineMethod):
     """The operator's flow as a proposal, its particles weighted by what the flow got wrong.
 
     `repair`: "never" leaves the operator's particles as they are, equally weighted, and only reports; "auto" weighs
-    them, and replaces a flagged step by tempered SMC from before the observation; "always" replaces every step.
+    them, and replaces a step that weights cannot mend by tempered SMC from before the observation; "always" replaces
+    every step.
     `keep_history`: how many observations to store; an unknown at rest is then judged against p(x, O) itself, and
     without it (0) against a continuation of the last target. `strict`: i.i.d. draws, moved by the flow of a second,
     independent set, which makes the evidence of a step unbiased; twice the work.
@@ -124,28 +136,29 @@ class Trusted(OnlineMethod):
         even = self.operator.even and not self.strict
         predicted = draw_transition(predict_key, model, before.points, even=even)
         predictive = plain(model, before) if self.strict else smoothed(model, before, predicted)
-        if self.repair != "never" and isinstance(predictive, GaussianPredictive) and not self.strict:
-            noise = transition_noise(predict_key, before.points, even=even)
-            predicted = predictive.from_normal(noise)
+        if isinstance(predictive, GaussianPredictive) and not self.strict and self.repair != "never":
+            predicted = predictive.from_normal(transition_noise(predict_key, before.points, even=even))
         density = predictive.log_density(predicted, equal=True)
         support = None
         if self.strict:
             support = draw_transition(jax.random.fold_in(predict_key, 1), model, before.points, even=True)
         moved = self._carry(move_key, predicted, density, likelihood, support)
-        log_weights = (
-            predictive.log_density(moved.points) + likelihood.values(moved.points) - moved.log_density - jnp.log(float(n))
-        )
-        report = judged(log_weights)
+        log_target = predictive.log_density(moved.points) + likelihood.values(moved.points)
+        log_weights = static_log_weights(log_target, moved.log_density)
+        start = Particles(predicted, before.log_weights)
+        increment = jax.nn.logsumexp(log_weights)
+        report = judged(log_weights, start, likelihood.values(predicted), increment)
         if self.repair == "never":
-            current = equally_weighted(moved.points, moved.log_density)
-            return self._finished(state, current, None, report, report["total"], moved, predicted, likelihood, False)
+            # what the particles carry on is the operator's own log density
+            own = predictive_log_density(model, before.points, predicted, predicted, how=self.operator.predictive)
+            current = equally_weighted(moved.points, moved.log_density - density + own)
+            return self._finished(state, current, None, report, increment, moved, predicted, likelihood, False)
 
         def keep():
             return Particles(moved.points, normalise(log_weights), moved.log_density), report["total"]
 
         def replace():
             # a draw from each transition, weighted as its ancestor, is a weighted draw from the mixture
-            start = Particles(predicted, before.log_weights)
             return temper(
                 repair_key,
                 start,
@@ -172,8 +185,15 @@ class Trusted(OnlineMethod):
 
         log_target = log_past(moved.points) + likelihood.values(moved.points)
         log_weights = static_log_weights(log_target, moved.log_density)
-        report = judged(log_weights)
-        increment = report["total"] - state.log_evidence
+        increment = jax.nn.logsumexp(log_weights) - state.log_evidence
+        unmoved = static_log_weights(state.log_target, before.log_density)  # the weights before this observation
+        report = judged(
+            log_weights,
+            Particles(before.points, normalise(unmoved)),
+            likelihood.values(before.points),
+            increment,
+            log_weights - unmoved,
+        )
 
         def keep():
             weights = jnp.full(n, -jnp.log(float(n))) if self.repair == "never" else normalise(log_weights)
@@ -209,7 +229,7 @@ class Trusted(OnlineMethod):
         return flow(operator.settings, operator.velocity, context, likelihood, points, density, support=support)
 
     def _choose(self, report, n, keep, replace):
-        bad = jnp.asarray(True) if self.repair == "always" else flagged(report, n)
+        bad = jnp.asarray(True) if self.repair == "always" else unusable(report, n)
         chosen, increment = jax.lax.cond(bad, replace, keep)
         return chosen, increment, bad
 
@@ -219,7 +239,9 @@ class Trusted(OnlineMethod):
         info = {
             "num_steps": moved.num_steps,
             "alive": jnp.mean(jnp.isfinite(likelihood.values(prior))),
+            "nan": jnp.mean(jnp.isnan(likelihood.values(prior))),
             "ess": report["ess"],
+            "step_ess": report["step_ess"],
             "pareto_k": report["pareto_k"],
             "flagged": flagged(report, n).astype(jnp.int32),
             "log_evidence_increment": increment,

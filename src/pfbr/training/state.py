@@ -1,5 +1,6 @@
 """Where a training run stands, and that on disk: a kill at any moment loses at most one interval."""
 
+import math
 import os
 from typing import Any, NamedTuple
 
@@ -56,9 +57,9 @@ def read_state(path: str | os.PathLike, fresh: TrainingState, identity: dict) ->
         best,
         header["step"],
         header["seconds"],
-        header["best_score"],
+        math.inf if header["best_score"] is None else header["best_score"],
         header["skipped"],
-        header["history"],
+        [{name: math.nan if value is None else value for name, value in entry.items()} for entry in header["history"]],
     )
 
 
