@@ -102,12 +102,13 @@ def evaluate(
     own = [m for m in done if m.seed == seed and m.num_particles == num_particles]
     finished = {m.method for m in own if m.metric == MEMORY}  # the last line of each method
     results = [m for m in own if m.method in finished]
+    judge = _judge_of(model, judges or {})
     for i, (name, method) in enumerate(methods.items()):
         if progress is not None:
             progress(name, i, len(methods))
         if name in finished:
             continue
-        scores = _score(key, method, model, streams, num_particles, truth, judges or {})
+        scores = _score(key, method, model, streams, num_particles, truth, judge)
         cost = measure_cost(key, method, model, streams[0], num_particles)
         cost[TRAINING] = (training_seconds or {}).get(name, 0.0)
         common = {"num_particles": num_particles, "num_sequences": int(streams.shape[0]), "seed": seed}
@@ -134,18 +135,28 @@ def _standard_error(values: np.ndarray) -> float | None:
     return float(values.std(ddof=1) / len(values) ** 0.5) if len(values) > 1 else None
 
 
-def _score(key, method, model, streams, num_particles, truth, judges) -> dict[str, np.ndarray]:
+def _score(key, method, model, streams, num_particles, truth, judge) -> dict[str, np.ndarray]:
     """Metric -> (S, T). One stream at a time: memory stays small, and it compiles once."""
+    rows = []
+    for s, (stream_key, stream) in enumerate(zip(jax.random.split(key, streams.shape[0]), streams, strict=True)):
+        said = trace(stream_key, method, model, stream, num_particles).particles
+        plain = Particles(said.points, said.log_weights)  # of one structure, so that all methods share one judge
+        rows.append(judge(stream_key, plain, stream, jax.tree.map(lambda leaf, s=s: leaf[s], truth)))
+    scores = {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
+    scores[PREDICTIVE] = scores[PREDICTIVE][:, :-1]  # after the last one there is no next observation
+    return scores
 
-    @eqx.filter_jit
-    def one(stream_key, method, observations, at_stages):
-        said = trace(stream_key, method, model, observations, num_particles).particles
 
+def _judge_of(model: Model, judges: Mapping[str, Judge]):
+    """What measures the particles that any method left along one stream; compiled once for all methods."""
+
+    @jax.jit
+    def one(stream_key, said, observations, at_stages):
         def stage(inputs):
             particles, following, at_stage, move_key = inputs
             points = particles.points
             if isinstance(model, StateSpaceModel):  # the unknown moves before it is seen again
-                points = jax.vmap(model.sample_transition)(jax.random.split(move_key, num_particles), points)
+                points = jax.vmap(model.sample_transition)(jax.random.split(move_key, points.shape[0]), points)
             fit = jax.vmap(model.log_likelihood, (0, None))(points, following)
             scores = {PREDICTIVE: -jax.nn.logsumexp(particles.log_weights + fit)}
             if at_stage is not None:
@@ -161,14 +172,7 @@ def _score(key, method, model, streams, num_particles, truth, judges) -> dict[st
         move_keys = jax.random.split(jax.random.fold_in(stream_key, 1), observations.shape[0])
         return jax.lax.map(stage, (said, following, at_stages, move_keys))
 
-    keys = jax.random.split(key, streams.shape[0])
-    rows = [
-        one(k, method, stream, jax.tree.map(lambda leaf, s=s: leaf[s], truth))
-        for s, (k, stream) in enumerate(zip(keys, streams, strict=True))
-    ]
-    scores = {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
-    scores[PREDICTIVE] = scores[PREDICTIVE][:, :-1]  # after the last one there is no next observation
-    return scores
+    return one
 
 
 def measure_cost(key: Key, method: OnlineMethod, model: Model, observations: Observations, num_particles: int):

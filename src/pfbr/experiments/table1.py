@@ -40,7 +40,7 @@ class Table1Settings:
     )
     training_steps: int = 700  # of the paper's operator
     training_length: int = 25  # as in the paper
-    aesmc_steps: int = 2000  # at least as much time as the paper's operator had
+    aesmc_steps: int = 3000  # at least as much time as the paper's operator had
 
 
 FULL = Table1Settings()
