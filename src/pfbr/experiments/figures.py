@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from pfbr.experiments.parts import LOOKS, Chart, Drawing, Series
 from pfbr.figures import STYLE
@@ -28,8 +28,8 @@ def draw_figure(directory: Path, name: str, charts: Sequence[Chart] | Drawing) -
 
 
 def side_by_side(charts: Sequence[Chart]) -> Figure:
-    """The charts, up to three in a row, and one legend below."""
-    columns = len(charts) if len(charts) <= 3 else (2 if len(charts) == 4 else 3)
+    """The charts, up to four in a row, and one legend below."""
+    columns = len(charts) if len(charts) <= 3 else 2 if len(charts) <= 6 else 4  # pairs stay together
     rows = math.ceil(len(charts) / columns)
     size = (max(7.5, 4.2 * columns), (4.6 if columns == 1 else 3.3) * rows + 0.7)
     figure = Figure(figsize=size, layout="constrained", facecolor="white")
@@ -71,7 +71,11 @@ def _set_y_scale(axis: Axes, chart: Chart) -> None:
     elif chart.y_scale == "log":
         axis.set_yscale("log")
     if chart.x_scale == "log":
+        places = sorted({x for s in chart.series for x in s.x})
         axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.xaxis.set_minor_formatter(NullFormatter())
+        if len(places) < 9 and not chart.points:
+            axis.set_xticks(places)
 
 
 def _draw_series(axis: Axes, chart: Chart, series: Series) -> None:

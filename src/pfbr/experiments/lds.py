@@ -24,7 +24,7 @@ CASE = "system"
 RIVALS = ("smc", "enkf", "kmcf")
 KMCF = [
     KernelFilter(num_pairs=400, bandwidth=b, smoothing=s, regularisation=r)
-    for b, s, r in product((0.3, 0.5, 1.0), (1e-3, 1e-2), (1e-4, 1e-3, 1e-2))
+    for b, s, r in product((0.3, 0.5, 1.0), (1e-3,), (1e-4, 1e-3, 1e-2))
 ]
 
 

@@ -44,7 +44,7 @@ def view(results: Results) -> Page:
     findings: list[Finding] = []
     for count in (n, *(c for c in (counts[0], counts[-1]) if c != n)):
         for ours in ("pfbr-gaussian", "pfbr-paper"):
-            where = f"{count} particles, mean of all stages"
+            where = "Cross entropy, mean of all stages"
             findings += standing(measured, ABOVE, ours, RIVALS, count, where=where, unit="nats above exact")
     figures = {
         name: [
@@ -92,7 +92,7 @@ def _table(measured: Measured, counts: list[int]) -> Table:
     rows = [[LOOKS[name].label, *(cell(column[r]) for column in columns)] for r, name in enumerate(methods)]
     return Table(
         "Nats above as many exact draws, mean over all stages",
-        "± standard error over streams; bold: no other method is lower by two standard errors.",
+        "± standard error over streams; bold: the best, and what lies within its noise.",
         ["method", *(f"{n} particles" for n in counts)],
         rows,
         methods,

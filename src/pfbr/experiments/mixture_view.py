@@ -129,7 +129,7 @@ def _table(measured: Measured, n: int, s: dict) -> Table:
     return Table(
         "The same in numbers",
         f"{n} particles, mean over {s['num_stages']} stages and {s['num_streams']} streams ± standard error over "
-        "streams. Bold: no other method is lower by two standard errors.",
+        "streams. Bold: the best, and what lies within its noise.",
         ["method", *metrics, f"above exact, stage {s['num_stages']}", "CPU per update (ms)", "training (min)"],
         rows,
         methods,

@@ -71,34 +71,37 @@ def cell(m: Measurement | None, digits: int = 3, *, signed: bool = True) -> str:
 
 
 def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
-    """With fewer digits the larger it is, and a true minus sign."""
+    """With fewer digits the larger it is, two that count where it is tiny, and a true minus sign."""
     if not math.isfinite(value):
         return "not finite"
-    if abs(value) >= 100:
-        digits = 0
-    elif abs(value) >= 10:
-        digits = min(digits, 1)
-    elif abs(value) >= 1:
-        digits = min(digits, 2)
-    return f"{value:{'+' if signed else ''},.{digits}f}".replace("-", "−")
+    size, plus = abs(value), "+" if signed else ""
+    if 0 < size < 0.5 * 10**-digits:
+        text = f"{value:{plus}.1e}".replace("e-0", "e-")
+    else:
+        kept = 0 if size >= 100 else min(digits, 1) if size >= 10 else min(digits, 2) if size >= 1 else digits
+        text = f"{value:{plus},.{kept}f}"
+    return text.replace("-", "−")
 
 
 def best_rows(column: Sequence[Measurement | None], eligible: Sequence[bool]) -> set[int]:
-    """The rows that no eligible row beats by more than two standard errors of the difference."""
+    """The best eligible row, and those that lie within its noise: two standard errors of a difference of its kind."""
     known = [(i, m) for i, m in enumerate(column) if m is not None and eligible[i] and math.isfinite(m.value)]
     if not known:
         return set()
     _, leader = min(known, key=lambda pair: pair[1].value)
-    return {i for i, m in known if m.value - leader.value <= 2.0 * math.hypot(m.error or 0.0, leader.error or 0.0)}
+    return {i for i, m in known if m.value - leader.value <= 2.0 * math.sqrt(2.0) * (leader.error or 0.0)}
 
 
 def standing(
     measured: Measured, metric: str, ours: str, rivals: Sequence[str], num_particles: int, *, where: str, unit: str
 ) -> list[Finding]:
-    """Who is below whom by a metric that is better the lower it is, at equal particles, in plain sentences."""
+    """Who is below whom by a metric that is better the lower it is, at equal particles, in one plain sentence."""
     mine = measured.whole(ours, metric, num_particles)
-    if mine is None or not math.isfinite(mine.value):
-        return [Finding(f"{where}: {LOOKS[ours].label} did not stay finite.", False)]
+    if mine is None:
+        return []
+    label = f"{where}, {num_particles} particles each: {LOOKS[ours].label}"
+    if not math.isfinite(mine.value):
+        return [Finding(f"{label} did not stay finite.", False)]
     below: list[str] = []
     equal: list[str] = []
     above: list[str] = []
@@ -108,24 +111,21 @@ def standing(
             continue
         difference = theirs.value - mine.value if math.isfinite(theirs.value) else math.inf
         noise = 2.0 * math.hypot(theirs.error or 0.0, mine.error or 0.0)
-        named = f"{LOOKS[rival].label} ({number(theirs.value, signed=True)})"
+        named = f"{LOOKS[rival].label} ({cell(theirs)})"
         (below if difference > noise else above if difference < -noise else equal).append(named)
-    label, count = LOOKS[ours].label, f"{num_particles} particles each"
-    findings = []
-    if below and not above and not equal:
-        text = f"{where}: {label} is below every rival, {count}: {number(mine.value, signed=True)} {unit} against "
-        findings.append(Finding(text + listed(below) + ".", True))
-    elif below:
-        text = f"{where}: {label} ({number(mine.value, signed=True)} {unit}) is below {listed(below)}, {count}."
-        findings.append(Finding(text, True))
-    if equal:
-        text = f"{where}: {label} ({number(mine.value, signed=True)} {unit}) cannot be told from {listed(equal)}."
-        findings.append(Finding(text))
+    if not below + equal + above:
+        return []
+    parts = []
     if above:
-        verb = "wins" if len(above) == 1 else "win"
-        text = f"{where}: {listed(above)} {verb} against {label} ({number(mine.value, signed=True)} {unit})."
-        findings.append(Finding(text, False))
-    return findings
+        parts.append(f"is beaten by {listed(above)}")
+    if below:
+        everyone = "every rival, " if not above and not equal else ""
+        parts.append(f"is below {everyone}{listed(below)}")
+    if equal:
+        parts.append(f"is within two standard errors of {listed(equal)}")
+    said = f"{label}, at {cell(mine)} {unit}".rstrip()
+    good = False if above else True if not equal else None
+    return [Finding(f"{said}, {'; '.join(parts)}.", good)]
 
 
 def listed(words: Sequence[str]) -> str:

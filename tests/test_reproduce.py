@@ -1,0 +1,202 @@
+"""An experiment from command to page: it can be killed, drawn again from its records, and fed a user's own system."""
+
+import dataclasses
+import json
+import time
+
+import browser
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from pfbr.cli import app
+from pfbr.errors import FileError
+from pfbr.experiments import mixture, registry
+from pfbr.experiments.contract import CPU, WALL, Results, Run
+from pfbr.records import Records
+
+TINY = dataclasses.replace(
+    mixture.QUICK, num_streams=2, num_stages=3, num_particles=32, num_draws=64, tuning_streams=1, cells=16
+)
+STAGE = "return Number(document.documentElement.dataset.stage)"
+
+
+def tiny(monkeypatch):
+    monkeypatch.setattr(mixture, "SMC", mixture.SMC[:1])
+    return dataclasses.replace(registry.find("mixture"), quick=TINY)
+
+
+class KilledError(Exception):
+    """Stands for a kill: it comes from where the run says what it does next."""
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A tiny run that was killed before its fourth method and then called again, and its records at the kill."""
+    directory = tmp_path_factory.mktemp("mixture")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        experiment = tiny(monkeypatch)
+
+        def die(message: str) -> None:
+            if message.startswith("smc-one-pass"):
+                raise KilledError
+
+        with pytest.raises(KilledError):
+            registry.perform(Run(experiment, directory, quick=True, say=die))
+        measured = directory / "records/streams/measurements.jsonl"
+        at_kill = measured.read_text()
+        with measured.open("a") as file:
+            file.write('{"method": "smc-one')  # the kill came while a line was being written
+        said: list[str] = []
+        registry.perform(Run(experiment, directory, quick=True, say=said.append))
+    return directory, at_kill, said
+
+
+def test_a_killed_run_goes_on_where_it_stood(finished):
+    directory, at_kill, said = finished
+    lines = (directory / "records/streams/measurements.jsonl").read_text()
+    assert lines.startswith(at_kill)
+    done = [m for m in Records(directory / "records/streams").measurements() if m.metric == "bytes of memory"]
+    assert [m.method for m in done][:3] == ["pfbr", "pfbr-paper", "pfbr-gaussian"]
+    assert len(done) == 7
+    assert sum(line.count('"bytes of memory"') for line in lines.splitlines()) == 7  # nothing was measured twice
+    assert not any(message.startswith("tuning") for message in said)  # nor tuned twice
+    results = Results(directory)
+    assert results.seconds(WALL) > 0
+    assert results.seconds(CPU) > 0
+    sessions = {m.method for m in Records(directory).measurements()}
+    assert sessions == {"session 1", "session 2"}
+
+
+def test_the_report_draws_the_same_files_from_the_records_alone(finished, tmp_path):
+    directory, _, _ = finished
+    copy = tmp_path / "copy"
+    (copy / "records").mkdir(parents=True)
+    for name in ("settings.json", "measurements.jsonl"):
+        (copy / name).write_bytes((directory / name).read_bytes())
+    (copy / "records/streams").mkdir()
+    for path in (directory / "records/streams").iterdir():
+        (copy / "records/streams" / path.name).write_bytes(path.read_bytes())
+    answer = CliRunner().invoke(app, ["report", str(copy)])
+    assert answer.exit_code == 0, answer.output
+    drawn = sorted(path.name for path in copy.iterdir() if path.suffix in (".html", ".svg", ".png"))
+    assert {"index.html", "evolution.svg", "evolution.png", "scores.svg", "scores.png"} <= set(drawn)
+    assert [name for name in drawn if (copy / name).read_bytes() != (directory / name).read_bytes()] == []
+
+
+def test_other_options_in_the_same_directory_are_refused(finished, monkeypatch):
+    directory, _, _ = finished
+    with pytest.raises(FileError, match="seed"):
+        Run(tiny(monkeypatch), directory, quick=True, seed=1)
+
+
+def test_an_unfinished_run_says_how_to_finish_it(tmp_path, monkeypatch):
+    Run(tiny(monkeypatch), tmp_path, quick=True)
+    with pytest.raises(FileError, match="pfbr reproduce mixture --out DIR --quick"):
+        registry.draw(tmp_path)
+    with pytest.raises(FileError, match="no records"):
+        registry.draw(tmp_path / "nowhere")
+
+
+def test_bad_files_are_refused_in_one_line_before_the_work(tmp_path):
+    def refused(*options: str) -> str:
+        answer = CliRunner().invoke(app, ["reproduce", *options, "--out", str(tmp_path / "out")])
+        assert answer.exit_code == 2, answer.output
+        assert not (tmp_path / "out").exists()
+        return " ".join(answer.stderr.split())
+
+    system, streams = tmp_path / "system.npz", tmp_path / "streams.npy"
+    np.savez(system, A=np.eye(2))
+    assert "lacks B" in refused("lds", "--system", str(system))
+    assert "no file" in refused("lds", "--system", str(tmp_path / "none.npz"))
+    system.write_bytes(b"not a file of arrays")
+    assert "not an .npz file" in refused("lds", "--system", str(system))
+    np.savez(system, A=np.eye(2), B=np.ones((3, 2)))
+    np.save(streams, np.zeros((4, 5, 2)))
+    assert "3" in refused("lds", "--system", str(system), "--observations", str(streams))  # three values, not two
+    np.save(streams, np.full((5, 2), np.nan))
+    assert "nan" in refused("lds", "--observations", str(streams))
+    assert "for lds and table1" in refused("mixture", "--observations", str(streams))
+    assert "no experiment" in refused("lsd")
+    assert "differ" in refused("all", "--observations", str(streams))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["lds", "table1"])
+def test_a_users_own_system_and_streams_run_to_the_end(tmp_path, name):
+    """Three unknowns seen through two values: what must be trained is trained for this system."""
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "mine.npz", A=0.5 * np.eye(3), B=rng.standard_normal((2, 3)), observation_std=0.5)
+    np.save(tmp_path / "streams.npy", rng.standard_normal((3, 6, 2)))
+    own = ["--system", str(tmp_path / "mine.npz"), "--observations", str(tmp_path / "streams.npy")]
+    out = tmp_path / "out"
+    answer = CliRunner().invoke(app, ["reproduce", name, "--quick", "--out", str(out), *own])
+    assert answer.exit_code == 0, answer.output
+    assert json.loads((out / "records/system/settings.json").read_text())["dim"] == 3
+    assert "in 3 dimensions" in (out / "index.html").read_text()
+    assert (out / "operators/lds-3-paper.pfbr").is_file()
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    if browser.CHROMIUM is None or browser.DRIVER is None:
+        pytest.skip("needs chromium and chromedriver, which are not installed")
+    with browser.Browser(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("width", "dark"), [(1200, False), (390, True)])
+def test_the_page_opens_from_disk_and_nothing_is_clipped(chromium, finished, width, dark):
+    page = finished[0] / "index.html"
+    chromium.open(page, width=width, dark=dark)
+    assert [url for url in chromium.requests() if not url.startswith("data:")] == [page.as_uri()]
+    assert chromium.console() == []
+    assert chromium.run("return document.documentElement.scrollWidth") == width
+    outside = """
+      return [...document.querySelectorAll('svg text')].filter(t => {
+        const box = t.getBoundingClientRect(), frame = t.closest('figure').getBoundingClientRect();
+        return box.left < frame.left - 1 || box.right > frame.right + 1;
+      }).map(t => t.textContent)"""
+    assert chromium.run(outside) == []
+    sizes = "[...document.querySelectorAll('p, li, td')].map(e => parseFloat(getComputedStyle(e).fontSize))"
+    assert chromium.run(f"return Math.min(...{sizes})") >= 12
+    labels = (
+        "return [...document.querySelectorAll('.chooser .plot svg')].map(s => s.querySelectorAll('text.name').length)"
+    )
+    assert all(count == 2 for count in chromium.run(labels))  # both axes have names
+    legends = "return [...document.querySelectorAll('.chooser .legend')].map(l => l.children.length)"
+    assert all(count >= 2 for count in chromium.run(legends))
+
+
+@pytest.mark.browser
+def test_the_slider_the_keys_and_the_buttons_change_the_picture(chromium, finished):
+    chromium.open(finished[0] / "index.html")
+    assert chromium.run(STAGE) == 3  # opens at the end of the stream
+
+    def seen():
+        places = (
+            "return [...document.querySelectorAll('[data-panel={}] .particle')].map(c => c.getAttribute('cx')).join()"
+        )
+        shade = "return document.querySelector('[data-panel={}] image').getAttribute('href')"
+        panels = ("pfbr", "pfbr-paper", "smc-one-pass", "exact")
+        dots = {name: chromium.run(places.format(name)) for name in panels}
+        return {**dots, **{f"shade of {name}": chromium.run(shade.format(name)) for name in ("truth", *panels)}}
+
+    late = seen()
+    chromium.run("const s = document.getElementById('stage'); s.value = 1; s.dispatchEvent(new Event('input'))")
+    early = seen()
+    assert [name for name in early if early[name] == late[name]] == []
+    chromium.press("ArrowRight")
+    assert chromium.run(STAGE) == 2
+    chromium.press("Home")
+    chromium.run("document.getElementById('play').click()")
+    ends = time.monotonic() + 20
+    while chromium.run(STAGE) < 2:
+        assert time.monotonic() < ends, "the film does not play"
+        time.sleep(0.05)
+    chart = "return document.querySelector('.chooser .plot svg').getAttribute('aria-label')"
+    before = chromium.run(chart)
+    chromium.run("document.querySelector('.chooser .buttons button[aria-pressed=false]').click()")
+    assert chromium.run(chart) != before
+    assert chromium.console() == []
