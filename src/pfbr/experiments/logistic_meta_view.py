@@ -48,8 +48,8 @@ def view(results: Results) -> Page:
             "Eight or six? Images become 50 standardised principal components and an intercept; each task turns the "
             f"first two by an angle of its own. A method predicts a batch of {s['batch']}, sees the labels, and "
             f"updates its {n} particles; all start from the same draws of N(0, I), so that the first prediction is at "
-            f"chance. Means over {s['num_tasks']} angles that training did not meet, on deformed test images that it did "
-            "not meet either. Averages begin after the first update."
+            f"chance. Means over {s['num_tasks']} angles that training did not meet, on deformed test images that it "
+            "did not meet either. Averages begin after the first update."
         ),
         findings=_findings(cases, n, s),
         parts=[
@@ -115,7 +115,7 @@ def _bad_start_charts(measured: Measured, n: int) -> dict[str, Chart]:
 
 def _ahead(measured: Measured, metric: str, n: int, rival: str) -> list[int]:
     """The stages, from the first update on, at which the rival is not behind."""
-    ours, theirs = measured.stages("pfbr", metric, n), measured.stages(rival, metric, n)
+    ours, theirs = measured.stages("pfbr-meta", metric, n), measured.stages(rival, metric, n)
     sign = 1.0 if HIGHER[metric] else -1.0
     return [
         a.stage
@@ -126,7 +126,7 @@ def _ahead(measured: Measured, metric: str, n: int, rival: str) -> list[int]:
 
 def _findings(cases: dict[str, Measured], n: int, s: dict) -> list[Finding]:
     online, findings = cases["online"], []
-    rivals = [name for name in online.methods(ACCURACY, n) if name != "pfbr"]
+    rivals = [name for name in online.methods(ACCURACY, n) if name != "pfbr-meta"]
     for metric, what in (
         (ACCURACY, "average online accuracy"),
         (SCORE, "average online log score"),
@@ -142,13 +142,13 @@ def _findings(cases: dict[str, Measured], n: int, s: dict) -> list[Finding]:
             told = [f"{LOOKS[k].label} (after {_span(v)} batches)" for k, v in lost.items()]
             text = f"{what.capitalize()}: not ahead of {listed(told)}; ahead of the others throughout."
             findings.append(Finding(text, False))
-    first = {name: online.stages(name, FRESH_ACCURACY, n) for name in ("pfbr", "pfbr-gaussian")}
+    first = {name: online.stages(name, FRESH_ACCURACY, n) for name in ("pfbr-meta", "pfbr-gaussian")}
     if all(first.values()):
         text = "After one batch: {} of other images right with the learned operator, {} with the training-free one."
         shares = [_percent(first[name][1].value) for name in first]
-        findings.append(Finding(text.format(*shares), first["pfbr"][1].value > first["pfbr-gaussian"][1].value))
-    zeroed = cases["zeroed"].whole("pfbr", ACCURACY, n)
-    whole = online.whole("pfbr", ACCURACY, n)
+        findings.append(Finding(text.format(*shares), first["pfbr-meta"][1].value > first["pfbr-gaussian"][1].value))
+    zeroed = cases["zeroed"].whole("pfbr-meta", ACCURACY, n)
+    whole = online.whole("pfbr-meta", ACCURACY, n)
     if zeroed is not None and whole is not None:
         text = "With the two rotated features zeroed and the operator learned again, accuracy falls from "
         text += f"{_percent(whole.value)} to {_percent(zeroed.value)} (the paper: to about 65 %)."
@@ -206,7 +206,7 @@ def _facts(cases: dict[str, Measured], n: int, s: dict) -> list[str]:
         found = online.whole(name, TUNED, n)
         if found is not None:
             told.append(f"{LOOKS[name].label}: {list(candidates)[int(found.value)]} (of {len(candidates)})")
-    training = online.whole("pfbr", TRAINING, n)
+    training = online.whole("pfbr-meta", TRAINING, n)
     facts = [
         "Three sets of original images never mix: nine tenths of the official training images to train on, one tenth "
         "to validate and to tune rivals on, the official test images to test on; deformed variants stay with their "

@@ -8,13 +8,17 @@ from pfbr.experiments.contract import CPU, WALL, Experiment, Results, Run
 from pfbr.experiments.figures import draw_figure
 from pfbr.experiments.gaussian_view import GAUSSIAN
 from pfbr.experiments.lds_view import LDS
+from pfbr.experiments.logistic_meta import META
+from pfbr.experiments.logistic_vi import VI
 from pfbr.experiments.mixture_view import MIXTURE
 from pfbr.experiments.page import write_index, write_page
 from pfbr.experiments.parts import Page
 from pfbr.experiments.table1_view import TABLE1
 from pfbr.records import SETTINGS
 
-EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (GAUSSIAN, MIXTURE, LDS, TABLE1)}
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment for experiment in (GAUSSIAN, MIXTURE, LDS, TABLE1, META, VI)
+}
 PAGE = "index.html"
 
 
