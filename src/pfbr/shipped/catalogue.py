@@ -19,9 +19,7 @@ COMMANDS = {
     "mixture": "python benchmarks/scores.py gaussian-mixture --minutes 4 --save src/pfbr/shipped/mixture.pfbr",
     "plane": "python benchmarks/train_plane.py --minutes 14 --out src/pfbr/shipped/plane.pfbr",
     "digits": "python benchmarks/train_digits.py --data mnist8m --out src/pfbr/shipped/digits.pfbr",
-    "digits-zeroed": (
-        "python benchmarks/train_digits.py --data mnist8m --zeroed --steps 200 --out src/pfbr/shipped/digits-zeroed.pfbr"
-    ),
+    "digits-zeroed": "python benchmarks/train_digits.py --data mnist8m --zeroed --steps 200 --out digits-zeroed.pfbr",
     **{
         name: f"pfbr reproduce {experiment} --retrain --out DIR"
         for experiment, names in _BY_EXPERIMENT.items()
