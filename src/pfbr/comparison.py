@@ -76,7 +76,7 @@ def compare(
     }
     records = Records(out, settings)
     truth_key, train_key, run_key = jax.random.split(jax.random.key(seed), 3)
-    finished = {m.method for m in records.measurements() if m.metric == evaluation.MEMORY}
+    finished = {m.method for m in records.measurements() if m.metric == evaluation.TRAINING}
     seconds: dict[str, float] = {}
     ready: dict[str, OnlineMethod] = {}
     for i, (name, method) in enumerate(chosen.items()):

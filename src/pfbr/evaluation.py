@@ -85,6 +85,7 @@ def evaluate(
     seed: int | None = None,
     judges: Mapping[str, Judge] | None = None,
     training_seconds: Mapping[str, float] | None = None,
+    costs: bool = True,
     records: Records | None = None,
     progress: Progress | None = None,
 ) -> list[Measurement]:
@@ -93,14 +94,15 @@ def evaluate(
     With a truth, "above exact" is the cross entropy of the method minus that of as many exact draws, on the same true
     draws. Without one, there is the predictive score alone, −log of the mean likelihood of the *next* observation.
     `judges` are further metrics that need a truth. Each metric is given for every stage, and, with no stage, as the
-    mean over all stages with its standard error over streams.
+    mean over all stages with its standard error over streams. Without `costs`, time and memory are not measured, which
+    saves the compilation of a single update.
     """
     streams = jnp.asarray(streams)
     if streams.ndim < 2:
         raise InputError(f"`streams` must have shape (S, T, …), streams first; got {streams.shape}.")
     done = records.measurements() if records is not None else []
     own = [m for m in done if m.seed == seed and m.num_particles == num_particles]
-    finished = {m.method for m in own if m.metric == MEMORY}  # the last line of each method
+    finished = {m.method for m in own if m.metric == TRAINING}  # the last line of each method
     results = [m for m in own if m.method in finished]
     judge = _judge_of(model, judges or {})
     for i, (name, method) in enumerate(methods.items()):
@@ -109,7 +111,7 @@ def evaluate(
         if name in finished:
             continue
         scores = _score(key, method, model, streams, num_particles, truth, judge)
-        cost = measure_cost(key, method, model, streams[0], num_particles)
+        cost = measure_cost(key, method, model, streams[0], num_particles) if costs else {}
         cost[TRAINING] = (training_seconds or {}).get(name, 0.0)
         common = {"num_particles": num_particles, "num_sequences": int(streams.shape[0]), "seed": seed}
         new = [
@@ -122,7 +124,7 @@ def evaluate(
             for metric, values in scores.items()
             if values.size  # of a single observation there is no predictive score
         ]
-        new += [Measurement(name, m, None, float(cost[m]), None, **common) for m in (SECONDS, TRAINING, MEMORY)]
+        new += [Measurement(name, metric, None, float(value), None, **common) for metric, value in cost.items()]
         if records is not None:
             records.add(new)
         results += new

@@ -43,7 +43,7 @@ class GaussianSettings:
 
 FULL = GaussianSettings()
 QUICK = dataclasses.replace(
-    FULL, dims=(2, 8), num_streams=5, num_stages=30, num_draws=500, mmd_draws=200, tuning_length=10, tuning_streams=2
+    FULL, dims=(8,), num_streams=5, num_stages=30, num_draws=500, mmd_draws=200, tuning_length=10, tuning_streams=2
 )
 
 
@@ -93,6 +93,7 @@ def _run_dimension(run: Run, dim: int) -> None:
         seed=run.seed,
         judges=paper_judges(dim, [KERNEL], s.mmd_draws),
         training_seconds={"pfbr-paper": paper.seconds},
+        costs=False,
         records=records,
         progress=progress,
     )

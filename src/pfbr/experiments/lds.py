@@ -76,7 +76,7 @@ def run(run: Run) -> None:
     streams = draw_streams(run, model, s.num_streams, s.num_stages)
     judges = {**paper_judges(dim, list(KERNELS), s.mmd_draws), RESAMPLED: resampled_first}
     truth_key, run_key = jax.random.split(jax.random.key(run.seed))
-    for n in s.counts:
+    for n in sorted(s.counts, key=lambda n: (n != s.shown, n)):  # first the one that is looked at most
 
         def progress(what: str, done: int, total: int, n: int = n) -> None:
             run.say(f"{n} particles: {what} ({done}/{total})")
@@ -92,6 +92,7 @@ def run(run: Run) -> None:
             seed=run.seed,
             judges=judges,
             training_seconds={"pfbr-paper": paper.seconds},
+            costs=False,
             records=records,
             progress=progress,
         )
