@@ -31,7 +31,7 @@ def side_by_side(charts: Sequence[Chart]) -> Figure:
     """The charts, up to four in a row, and one legend below."""
     columns = len(charts) if len(charts) <= 3 else 2 if len(charts) <= 6 else 4  # pairs stay together
     rows = math.ceil(len(charts) / columns)
-    size = (max(7.5, 4.2 * columns), (4.6 if columns == 1 else 3.3) * rows + 0.7)
+    size = (max(7.5, 4.2 * columns), (4.6 if columns == 1 else 3.5) * rows + 0.7)
     figure = Figure(figsize=size, layout="constrained", facecolor="white")
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for axis, chart in zip(axes, charts, strict=False):

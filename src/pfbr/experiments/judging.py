@@ -1,7 +1,8 @@
 """The paper's measures of one stage: MMD² through kernels, errors of expectations, and SMC as it is often scored."""
 
 import dataclasses
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 
 import jax
 import numpy as np
@@ -24,7 +25,8 @@ from pfbr.tasks import simulate
 # Seeds a long way from those of training (0 and up), so that no stream is ever used twice.
 TEST_SEED, TUNING_SEED, FUNCTION_SEED = 70_000, 80_000, 90_000
 BLOCK = 512  # particles whose pairs an MMD² takes in together
-RESAMPLED, TUNED = "cross entropy, resampled first", "tuned candidate"
+RESAMPLED = "cross entropy, resampled first"
+TUNED, CHOSEN = "tuned candidate", "chosen "
 INTEGRALS = {"x": "E x", "xAx": "E xᵀAx", "(Ax+a)(Bx+b)": "E (Ax+a)ᵀ(Bx+b)"}
 
 
@@ -110,13 +112,23 @@ def tuned(
         length=length,
         num_tasks=num_tasks,
     )
-    records.add([Measurement(name, TUNED, None, float(np.argmin(chosen.scores)), num_particles=num_particles)])
+    index = int(np.argmin(chosen.scores))
+    lines = {**{CHOSEN + field: value for field, value in _choice(candidates, index).items()}, TUNED: float(index)}
+    records.add(Measurement(name, metric, None, value, num_particles=num_particles) for metric, value in lines.items())
     run.tick()
     return chosen.method
 
 
-def described(candidates: Sequence[OnlineMethod], index: int) -> str:
-    """The settings in which the chosen candidate differs from another, in words."""
+def described(measurements: Iterable[Measurement], method: str) -> str:
+    """The settings that tuning chose, in words."""
+    found = {m.metric: m.value for m in measurements if m.method == method and m.metric.startswith(CHOSEN)}
+    words = [f"{name.removeprefix(CHOSEN).replace('_', ' ')} {value:g}" for name, value in found.items()]
+    return ", ".join(word.replace(" nan", " by its default rule") for word in words) or "nothing to choose"
+
+
+def _choice(candidates: Sequence[OnlineMethod], index: int) -> dict[str, float]:
+    """The settings in which the chosen candidate differs from others, as numbers."""
     chosen = candidates[index]
     names = [f.name for f in dataclasses.fields(chosen) if len({str(getattr(c, f.name)) for c in candidates}) > 1]
-    return ", ".join(f"{name.replace('_', ' ')} {getattr(chosen, name)}" for name in names)
+    values = {name: getattr(chosen, name) for name in names}
+    return {name: math.nan if value is None else float(value) for name, value in values.items()}

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 from pfbr.evaluation import ABOVE, SCORE, SECONDS, TRAINING
 from pfbr.experiments.contract import Experiment, Results
-from pfbr.experiments.judging import RESAMPLED, TUNED, described
-from pfbr.experiments.mixture import CASE, FILMED, FULL, MODE_ERROR, MOVIE, QUICK, SMC, run
+from pfbr.experiments.judging import RESAMPLED, described
+from pfbr.experiments.mixture import CASE, FILMED, FULL, MODE_ERROR, MOVIE, QUICK, run
 from pfbr.experiments.parts import LOOKS, Chart, Chooser, Finding, Movie, Page, Picture, Series, Table
 from pfbr.experiments.views import STAGES, YARDSTICKS, Measured, best_rows, cell, number, stage_chart, standing
 from pfbr.figures import STYLE
@@ -80,7 +80,7 @@ def view(results: Results) -> Page:
             "mode_mass": [charts["mass of the mode, one stream",]],
             "evolution": lambda: strip(film, s),
         },
-        facts=_facts(results, measured),
+        facts=_facts(measured),
     )
 
 
@@ -95,7 +95,7 @@ def _charts(measured: Measured, film: dict[str, np.ndarray], n: int) -> dict[tup
     return {
         ("mass of the mode, one stream",): Chart("", STAGES, "mass of the mode x₂ < 0", masses, y_limits=(0.0, 1.0)),
         ("above exact",): chart(
-            ABOVE, "cross entropy above exact draws (nats)", y_scale="symlog", linear_to=0.2, zero=f"{n} exact draws"
+            ABOVE, "nats above exact draws", y_scale="symlog", linear_to=0.2, zero=f"{n} exact draws"
         ),
         ("cross entropy",): chart(SCORE, "cross entropy (nats)", [*shown, "exact"], y_scale="symlog", linear_to=4.0),
         ("mass in the wrong mode",): chart(MODE_ERROR, "mass in the wrong mode", [*shown, "exact"]),
@@ -215,10 +215,8 @@ def _strip_png(film: dict[str, np.ndarray], s: dict[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
-def _facts(results: Results, measured: Measured) -> list[str]:
-    s = results.settings
-    found = measured.whole("smc-one-pass", TUNED, s["num_particles"])
-    chosen = "" if found is None else f" SMC was tuned on other streams: {described(SMC, int(found.value))}."
+def _facts(measured: Measured) -> list[str]:
+    chosen = f" SMC was tuned on other streams: {described(measured.all, 'smc-one-pass')}."
     return [
         "Our operator was trained on unknowns from the prior; the paper's, as there, on streams from the very unknown "
         f"that it is tested on ({FULL.training_steps} steps, seed 0).{chosen}",

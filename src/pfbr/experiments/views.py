@@ -15,14 +15,14 @@ class Measured:
     """The measurements of one case, looked up by what they are."""
 
     def __init__(self, measurements: Iterable[Measurement]):
-        self._all = list(measurements)
-        self._whole = {(m.method, m.metric, m.num_particles): m for m in self._all if m.stage is None}
+        self.all = list(measurements)
+        self._whole = {(m.method, m.metric, m.num_particles): m for m in self.all if m.stage is None}
 
     def methods(self, metric: str, num_particles: int | None = None) -> list[str]:
         """The methods that were measured by a metric, in the order of LOOKS."""
         found = {
             m.method
-            for m in self._all
+            for m in self.all
             if m.metric == metric and num_particles in (None, m.num_particles) and m.method in LOOKS
         }
         return [name for name in LOOKS if name in found]
@@ -37,7 +37,7 @@ class Measured:
     def stages(self, method: str, metric: str, num_particles: int) -> list[Measurement]:
         own = [
             m
-            for m in self._all
+            for m in self.all
             if (m.method, m.metric, m.num_particles) == (method, metric, num_particles) and m.stage is not None
         ]
         return sorted(own, key=lambda m: m.stage or 0)
