@@ -26,6 +26,7 @@ from pfbr.truth import grid
 CASE, MOVIE = "streams", "movie.npz"
 MODE_ERROR = "error of the mode's mass"
 SMC = [OnePassSMC(threshold=t, bandwidth=b) for t, b in product((0.5,), (None, 0.05, 0.1, 0.2, 0.4))]
+COMPARED = ("pfbr", "pfbr-paper", "pfbr-gaussian", "smc-one-pass", "ibis", "exact", "never-learning")
 FILMED = ("pfbr", "pfbr-paper", "smc-one-pass", "exact")
 
 
@@ -38,6 +39,7 @@ class MixtureSettings:
     num_stages: int = 30  # as in the paper
     num_particles: int = 256  # idem
     num_draws: int = 1000  # true draws behind a cross entropy
+    methods: tuple[str, ...] = COMPARED  # those of the film must be among them
     tuning_streams: int = 8  # on which SMC's bandwidth is chosen
     training_steps: int = 300  # of the paper's operator: about five minutes on one core
     ours_steps: int = 1200  # of ours, about as long
@@ -93,7 +95,7 @@ def run(run: Run) -> None:
     run.say("the exact posteriors of every stream and stage, on a grid")
     evaluate(
         run_key,
-        methods,
+        {name: methods[name] for name in s.methods},
         model,
         streams,
         num_particles=s.num_particles,
