@@ -186,13 +186,14 @@ def strip(film: dict[str, np.ndarray], s: dict[str, Any]) -> Figure:
     """Rows of methods, columns of stages."""
     last, reach, ticks = len(film["observations"]), s["reach"], _ticks(s)
     stages = sorted({m for m in STRIP_STAGES if m <= last} | {last})
+    shading = {"cmap": "Purples", "vmin": 0, "interpolation": "bilinear"}
     size = (2 * len(stages) + 0.6, 2 * len(TITLES) + 0.4)
     figure = Figure(figsize=size, layout="constrained", facecolor="white")
     axes = figure.subplots(len(TITLES), len(stages), sharex=True, sharey=True, squeeze=False)
     for row, (name, title) in enumerate(TITLES.items()):
         shades, colour = _shades(film, name), LOOKS[name].light
         for axis, stage in zip(axes[row], stages, strict=True):
-            axis.imshow(shades[stage].T ** 0.8, origin="lower", extent=(-reach, reach) * 2, cmap="Purples", vmin=0)
+            axis.imshow(shades[stage].T ** 0.8, origin="lower", extent=(-reach, reach) * 2, **shading)
             levels, lines = np.unique(film["levels"][stage]), {"linewidths": 0.7, "linestyles": "-"}
             axis.contour(ticks, ticks, film["log_density"][stage].T, levels=levels, colors=TRUTH, **lines)
             if name != "truth":

@@ -19,7 +19,7 @@ class Look:
 LOOKS: dict[str, Look] = {
     "pfbr": Look("pfbr (ours, trained)", "#1f63d2", "#6ea8ff"),
     "pfbr-meta": Look("pfbr (ours, learned over tasks)", "#0b2a6f", "#c9dcff"),
-    "pfbr-gaussian": Look("pfbr (ours, training-free)", "#1f63d2", "#6ea8ff"),
+    "pfbr-gaussian": Look("pfbr (ours, training-free)", "#2b9be8", "#79c6ff"),
     "pfbr-paper": Look("pfbr (the paper's operator)", "#0c9a9a", "#43d3d0", "7 3"),
     "exact": Look("exact draws", "#16181d", "#eef0f4", "2 3"),
     "never-learning": Look("never learning (the prior)", "#8a909b", "#858d9b", "2 5"),
