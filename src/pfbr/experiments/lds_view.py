@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pfbr.evaluation import ABOVE, MEAN_ERROR, SCORE
+from pfbr.evaluation import ABOVE, SCORE
 from pfbr.experiments.contract import Experiment, Results
 from pfbr.experiments.judging import INTEGRALS, RESAMPLED, described, mmd_name
 from pfbr.experiments.lds import CASE, FULL, QUICK, RIVALS, run
@@ -105,7 +105,6 @@ def _second_table(measured: Measured, n: int) -> Table:
     metrics = {
         "cross entropy": SCORE,
         "resampled first": RESAMPLED,
-        "error of the mean": MEAN_ERROR,
         "MMD² rbf": mmd_name("rbf"),
         **{f"error of {name}": name for name in INTEGRALS.values()},
     }

@@ -63,11 +63,16 @@ def stage_chart(
 
 
 def cell(m: Measurement | None, digits: int = 3, *, signed: bool = True) -> str:
-    """A number with its error as a reader likes it."""
+    """A number with its error, in as many digits as the error allows."""
     if m is None:
         return "–"
-    text = number(m.value, digits, signed=signed)
-    return text if m.error is None or not math.isfinite(m.error) else f"{text} ± {number(m.error, digits)}"
+    if m.error is None or not math.isfinite(m.error) or not math.isfinite(m.value):
+        return number(m.value, digits, signed=signed)
+    if 0 < max(abs(m.value), m.error) < 0.5 * 10**-digits:
+        return number(m.value, digits, signed=signed)
+    kept = digits if m.error <= 0 else min(max(1 - math.floor(math.log10(m.error)), 0), digits)
+    value, error = (f"{v:{sign},.{kept}f}" for v, sign in ((m.value, "+" if signed else ""), (m.error, "")))
+    return f"{value} ± {error}".replace("-", "−")
 
 
 def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
@@ -78,7 +83,7 @@ def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
     if 0 < size < 0.5 * 10**-digits:
         text = f"{value:{plus}.1e}".replace("e-0", "e-")
     else:
-        kept = 0 if size >= 100 else min(digits, 1) if size >= 10 else min(digits, 2) if size >= 1 else digits
+        kept = 0 if size >= 1000 else min(digits, 1) if size >= 100 else min(digits, 2) if size >= 1 else digits
         text = f"{value:{plus},.{kept}f}"
     return text.replace("-", "−")
 
