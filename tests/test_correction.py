@@ -18,9 +18,11 @@ from pfbr.correction import continued_log_density, path_log_weights, static_log_
 from pfbr.errors import InputError
 from pfbr.likelihood import Likelihood
 from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics
+from pfbr.models.base import normal_log_density
 from pfbr.online import trace
 from pfbr.pareto import pareto_k
 from pfbr.particles import equally_weighted, weighted_mean
+from pfbr.predictive import smoothed
 from pfbr.shift import learn_reference
 from pfbr.tasks import simulate
 from pfbr.tempering import temper
@@ -87,7 +89,11 @@ def test_a_continued_density_is_exact_for_gaussians_and_close_for_two_modes():
         return -0.5 * jnp.sum((x - 0.3) ** 2 * jnp.array([1.0, 3.0]), -1) + x[:, 0] * x[:, 1] + 700.0
 
     continued = jax.jit(continued_log_density)
-    np.testing.assert_allclose(continued(anchors, quadratic(anchors), at), quadratic(at), atol=0.02)
+    near = np.min(np.linalg.norm((at[:, None] - anchors) / jnp.array([2.0, 0.5]), axis=-1), axis=1) < 0.8
+    assert np.sum(near) > 45
+    np.testing.assert_allclose(continued(anchors, quadratic(anchors), at)[near], quadratic(at)[near], atol=0.02)
+    far = jnp.array([[40.0, 1.0]])  # a continuation does not go there, even where the quadratic opens upwards
+    assert float(continued(anchors, -quadratic(anchors), far)[0]) < float(jnp.min(-quadratic(anchors)))
 
     def two_modes(x):
         return jnp.logaddexp(-0.5 * jnp.sum((x - 1.5) ** 2, -1), -0.5 * jnp.sum((x + 0.5) ** 2, -1))
@@ -128,27 +134,24 @@ def filtered(request):
     model = LinearDynamics.random(0, d)
     observations = streams(model, num, length)
     truth = jax.jit(jax.vmap(lambda o: kalman(model, o)))(observations)
-    info, means = many(Trusted(GAUSSIAN), model, observations)
+    info, means = many(Trusted(pfbr.gaussian_operator(solver="tsit5", steps=4)), model, observations)
     bootstrap = many(BootstrapSMC(), model, observations)[0]["log_evidence_increment"].sum(1)
     return d, truth, info, means, bootstrap
 
 
-def test_the_evidence_is_kalmans_with_a_tenth_of_the_variance_of_bootstrap_smc(filtered):
-    """What is unbiased is the evidence, so it is compared; its log lies lower by half its variance (docs/trust.md)."""
-    d, truth, info, _, bootstrap = filtered
+def test_the_log_evidence_is_kalmans_with_a_tenth_of_the_variance_of_bootstrap_smc(filtered):
+    """Three standard errors, and 1e-3 for the solver and for float32: here the evidence hardly varies at all."""
+    _, truth, info, _, bootstrap = filtered
     error = np.asarray(info["log_evidence"][:, -1] - truth.log_evidence[:, -1])
-    ratio, root = np.exp(error), np.sqrt(len(error))
-    assert abs(ratio.mean() - 1) < 3 * ratio.std() / root
-    assert abs(error.mean() + (0 if d == 2 else error.var() / 2)) < 3 * error.std() / root
-    share = 0.1 if len(error) == 100 else 0.2  # 40 variances are known to a quarter of themselves
-    assert error.var() < share * np.var(bootstrap - truth.log_evidence[:, -1])
+    assert abs(error.mean()) < 3 * error.std() / np.sqrt(len(error)) + 1e-3
+    assert error.var() < 0.1 * np.var(bootstrap - truth.log_evidence[:, -1])
     np.testing.assert_allclose(info["log_evidence"], np.cumsum(info["log_evidence_increment"], 1), rtol=1e-3, atol=0.05)
 
 
 def test_a_good_operator_is_not_flagged(filtered):
     _, _, info, _, _ = filtered
     assert np.mean(info["flagged"]) <= 0.01
-    assert np.array_equal(info["repaired"], info["flagged"])
+    assert np.all(info["repaired"] <= info["flagged"])
 
 
 @pytest.fixture(scope="module")
@@ -157,21 +160,23 @@ def sabotaged():
     return operator_of(0, "residual", SHARP, width=8, num_features=4, scale=2.0)
 
 
-def test_a_bad_operator_is_flagged_at_once_and_repaired(sabotaged):
-    """Posterior means within Monte Carlo error: the average error of 40 streams at four standard errors, and the
-    root mean square no more than twice that of as many exact draws."""
-    model = SHARP
+def test_a_bad_operator_is_flagged_at_once_and_its_weights_mend_it():
+    """The paper's operator with random weights, on the system of the other tests. Posterior means within Monte Carlo
+    error: the average error of 40 streams at four standard errors, the root mean square no more than 1.5 times that of
+    as many exact draws. Uncorrected means are 0.5 and more off."""
+    model = LinearDynamics.random(0, 2)
+    operator = operator_of(0, "paper", model, width=16)
     observations = streams(model, 40, 6)
     truth = jax.jit(jax.vmap(lambda o: kalman(model, o)))(observations)
-    plain = many(Trusted(sabotaged, repair="never"), model, observations)
-    info, means = many(Trusted(sabotaged), model, observations)
+    plain = many(Trusted(operator, repair="never"), model, observations)
+    info, means = many(Trusted(operator), model, observations)
     std = np.sqrt(np.diagonal(truth.cov, axis1=-2, axis2=-1))
     error = (np.asarray(means) - truth.mean) / std
-    assert np.mean(plain[0]["flagged"][:, :2].max(1)) > 0.9  # by the second observation
-    assert not np.sqrt(np.mean(((plain[1] - truth.mean) / std) ** 2)) < 0.5  # NaN where it exploded
+    assert np.mean(plain[0]["flagged"][:, :2].max(1)) > 0.95  # by the second observation
+    assert np.sqrt(np.mean(((plain[1] - truth.mean) / std) ** 2)) > 0.5
     by_stream = error.mean(1)
     assert np.all(np.abs(by_stream.mean(0)) < 4 * by_stream.std(0) / np.sqrt(40))
-    assert np.sqrt(np.mean(error**2)) < 2 / np.sqrt(N)
+    assert np.sqrt(np.mean(error**2)) < 1.5 / np.sqrt(N)
     ratio = np.exp(np.asarray(info["log_evidence"][:, -1] - truth.log_evidence[:, -1]))
     assert abs(ratio.mean() - 1) < 4 * ratio.std() / np.sqrt(40)
 
@@ -228,3 +233,41 @@ def test_settings_that_cannot_be_are_refused():
         Trusted(GAUSSIAN, repair="sometimes")
     with pytest.raises(InputError, match="Operator"):
         Trusted(BootstrapSMC())
+
+
+class Squared(LinearDynamics):
+    """Only the square of a moving unknown is seen: two modes, of which a flow may leave one behind."""
+
+    def log_likelihood(self, x, observation):
+        return normal_log_density(observation, x**2 / 4, 0.5)
+
+    def sample_observation(self, key, x):
+        return x**2 / 4 + 0.5 * jax.random.normal(key, x.shape)
+
+
+def test_a_mode_that_the_flow_leaves_behind_is_found():
+    """The mean is zero by symmetry: over 40 streams at four standard errors; and one mode alone would be far off."""
+    model = Squared([[1.0]], [[1.0]], prior_std=2.0)
+    info, means = many(Trusted(GAUSSIAN), model, streams(model, 40, 6))
+    end = np.asarray(means)[:, -1, 0]
+    assert abs(end.mean()) < 4 * end.std() / np.sqrt(40)
+    assert np.mean(info["repaired"]) > 0.1
+
+
+def test_a_cloud_of_two_modes_is_smoothed_less_than_one():
+    model = LinearDynamics([[1.0]], [[1.0]], transition_std=0.3)
+    noise = np.random.default_rng(0).normal(size=(200, 1)).astype(np.float32)
+    widths = []
+    for centres in (0.0, 4.0):
+        before = equally_weighted(jnp.asarray(noise + centres * np.sign(noise)))
+        predicted = before.points + 0.3 * jnp.asarray(np.random.default_rng(1).normal(size=(200, 1)), jnp.float32)
+        found = jax.jit(lambda p, at: smoothed(model, p, at))(before, predicted)
+        widths.append(float(found.scale[0, 0]))
+        grid = jnp.linspace(-12, 12, 2401)[:, None]
+        density = np.exp(found.log_density(grid)[:])
+        np.testing.assert_allclose(density.sum() * 0.01, 1.0, atol=1e-3)
+        np.testing.assert_allclose(
+            (density * grid[:, 0] ** 2).sum() * 0.01, np.mean(before.points**2) + 0.09, rtol=0.02
+        )
+    assert widths[0] > 0.9
+    assert widths[1] < 1.5

@@ -35,7 +35,7 @@ class Ruled(GaussianMean):
 @pytest.mark.parametrize("model", [MODEL, SYSTEM], ids=["static", "dynamics"])
 def test_a_session_is_init_and_step(model):
     """Bit for bit, with the keys that a session uses: one half for the start, the other folded with the stage."""
-    session = pfbr.Session(KEY, OPERATOR, model, num_particles=32)
+    session = pfbr.Session(KEY, OPERATOR, model, num_particles=32, repair=None)
     steps_key, init_key = jax.random.split(KEY)
     state = pfbr.init(init_key, OPERATOR, model, num_particles=32)
     np.testing.assert_array_equal(session.posterior.particles, OPERATOR.particles(state).points)

@@ -7,7 +7,7 @@ import pytest
 from jax import numpy as jnp
 
 import pfbr
-from pfbr.errors import InputError
+from pfbr.errors import InputError, LikelihoodError
 from pfbr.export import to_arviz
 from pfbr.likelihood import Likelihood
 from pfbr.models import GaussianMean, LinearDynamics
@@ -21,18 +21,45 @@ OPERATOR = pfbr.gaussian_operator()
 
 
 @pytest.mark.parametrize("model", [MODEL, SYSTEM], ids=["static", "dynamics"])
-def test_a_retracted_observation_leaves_no_trace(model):
-    session, other = (pfbr.Session(KEY, OPERATOR, model, num_particles=32) for _ in range(2))
+def test_retracted_observations_leave_no_trace(model):
+    session, other = (pfbr.Session(KEY, OPERATOR, model, num_particles=32, undo=2) for _ in range(2))
     with pytest.raises(InputError, match="no observation yet"):
         session.retract()
     first = session.update([0.5, 0.2])
     other.update([0.5, 0.2])
-    session.update([90.0, 90.0])  # a slip
+    second = session.update([90.0, 90.0])  # a slip
+    session.update([-3.0, 1.0])
+    np.testing.assert_array_equal(session.retract().particles, second.particles)
     np.testing.assert_array_equal(session.retract().particles, first.particles)
     assert session.stage == 1
-    with pytest.raises(InputError, match="retracted already"):
+    with pytest.raises(InputError, match="used up"):
         session.retract()
     np.testing.assert_array_equal(session.update([0.1, 0.3]).particles, other.update([0.1, 0.3]).particles)
+
+
+def test_every_session_says_how_far_to_trust_a_step():
+    info = pfbr.Session(KEY, OPERATOR, SYSTEM, num_particles=64).update([0.5, 0.2]).info
+    names = "ess", "step_ess", "pareto_k", "flagged", "repaired", "log_evidence_increment", "log_evidence", "num_steps"
+    assert set(names) <= set(info)
+    assert "ess" not in pfbr.Session(KEY, OPERATOR, SYSTEM, num_particles=64, repair=None).update([0.5, 0.2]).info
+
+
+class Undefined(GaussianMean):
+    """A likelihood that is NaN where x is negative."""
+
+    def log_likelihood(self, x, observation):
+        return jnp.where(x[0] < 0, jnp.nan, super().log_likelihood(x, observation))
+
+
+def test_a_likelihood_that_is_nan_somewhere_is_refused():
+    session = pfbr.Session(KEY, OPERATOR, Undefined(2), num_particles=64)
+    with pytest.raises(LikelihoodError, match="observation 1 has a log likelihood that is NaN at"):
+        session.update([0.5, 0.2])
+    assert session.stage == 0
+    with pytest.raises(LikelihoodError, match="NaN at"):
+        pfbr.run(KEY, OPERATOR, Undefined(2), [[0.5, 0.2]], num_particles=64)
+    with pytest.raises(InputError, match="complex"):
+        session.update([0.5 + 1j, 0.2])
 
 
 def test_the_flow_runs_backwards_and_better_with_more_steps():
@@ -60,7 +87,7 @@ def test_a_session_that_repairs_says_what_it_did():
     np.testing.assert_allclose(posterior.info["log_evidence"], truth.log_evidence[-1], atol=0.05)
     np.testing.assert_allclose(posterior.mean(), truth.mean[-1], atol=0.03)
     with pytest.raises(InputError, match="keep_history"):
-        pfbr.Session(KEY, OPERATOR, MODEL, keep_history=4)
+        pfbr.Session(KEY, OPERATOR, MODEL, repair=None, keep_history=4)
 
 
 def test_a_posterior_and_a_trace_go_to_arviz():

@@ -17,6 +17,7 @@ from pfbr.shapes import PerParticle, Points, Scalar
 
 MAX_ANCHORS = 512  # of the continued density: its cost grows with their cube
 KERNEL_WIDTH = 1.5  # in the frame of the anchors
+REACH, FALL = 1.0, 0.25  # idem: how far from the nearest anchor a continuation goes, and how fast it falls after that
 NUGGET = 1e-4  # of the kernel matrix: float32 must invert it
 
 
@@ -50,7 +51,7 @@ def continued_log_density(anchors: Points, values: PerParticle, at: Points) -> P
     """A log density known at the `anchors`, continued to the points `at`: how a past without memory is re-evaluated.
 
     A quadratic fitted to the values, exact for Gaussians, plus a Gaussian-kernel interpolation of what it leaves, in
-    the frame of the anchors. Approximate: good between the anchors, a quadratic beyond them.
+    the frame of the anchors. Approximate: good between the anchors, a quadratic a little beyond them, and then nothing.
     """
     step = max(1, anchors.shape[0] // MAX_ANCHORS)
     anchors, values = anchors[::step], values[::step]
@@ -69,9 +70,13 @@ def continued_log_density(anchors: Points, values: PerParticle, at: Points) -> P
     left = values - level - design @ weights
     kernel = jnp.exp(-0.5 * squared_distances(own, own) / KERNEL_WIDTH**2) + NUGGET * jnp.eye(n)
     coefficients = jax.scipy.linalg.solve(kernel, left, assume_a="pos")
-    smooth = jnp.exp(-0.5 * squared_distances(there, own) / KERNEL_WIDTH**2) @ coefficients
+    apart = squared_distances(there, own)
+    smooth = jnp.exp(-0.5 * apart / KERNEL_WIDTH**2) @ coefficients
     # a set that has collapsed has no kernel matrix to invert: the quadratic alone then
-    return level + _quadratic(there, crossed=crossed) @ weights + jnp.where(jnp.isfinite(smooth), smooth, 0.0)
+    value = level + _quadratic(there, crossed=crossed) @ weights + jnp.where(jnp.isfinite(smooth), smooth, 0.0)
+    # a quadratic that opens upwards would draw chains away for ever: no higher than the anchors, and down far from them
+    beyond = jnp.maximum(jnp.sqrt(jnp.min(apart, axis=1)) - REACH, 0.0)
+    return jnp.minimum(value, jnp.max(values) + 1.0) - 0.5 * (beyond / FALL) ** 2
 
 
 def _quadratic(w: Points, *, crossed: bool) -> Points:
