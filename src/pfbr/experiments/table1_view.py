@@ -36,7 +36,7 @@ def view(results: Results) -> Page:
         findings += standing(measured, SCORE, ours, rivals, n, where="Cross entropy", unit="nats")
     measures: dict[str, tuple[str, str, dict[str, Any]]] = {
         "cross entropy": (SCORE, "cross entropy (nats)", {"y_scale": "linear"}),
-        "error of the mean": ("distance of the mean from the true one", {"y_scale": "log"}),
+        "error of the mean": (MEAN, "distance of the mean from the true one", {"y_scale": "log"}),
         "MMD²": (mmd_name(KERNEL), f"MMD², {KERNEL} kernel", {"y_scale": "symlog", "linear_to": 1e-3}),
     }
     over_time: dict[tuple[str, ...], Chart] = {
