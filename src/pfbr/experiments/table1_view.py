@@ -124,7 +124,7 @@ def _table(measured: Measured, n: int, own: bool) -> Table:
             cell(score, signed=False),
             number(score.value - reference_score.value, signed=True),
             cell(measured.whole(name, ABOVE, count)),
-            cell(measured.whole(name, count), signed=False),
+            cell(measured.whole(name, MEAN, count), signed=False),
             _if_other(measured.whole(name, RESAMPLED, count), score),
         ]
         cells.append(line if own else [*line, f"{PUBLISHED[name, count]:.2f}" if (name, count) in PUBLISHED else "–"])
