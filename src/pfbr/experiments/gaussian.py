@@ -32,8 +32,8 @@ class GaussianSettings:
     num_stages: int = 100  # idem
     num_particles: int = 256  # idem
     observation_std: float = 3.0  # what the paper's figures come from; its text reads as a variance of 3
-    num_draws: int = 1000  # true draws behind a cross entropy: its noise is shared with that of the exact draws
-    mmd_draws: int = 500  # true draws behind an MMD², whose cost is their square
+    num_draws: int = 500  # true draws behind a cross entropy: its noise is shared with that of the exact draws
+    mmd_draws: int = 250  # true draws behind an MMD², whose cost is their square
     tuning_length: int = 40  # observations in a stream on which rivals are tuned
     tuning_streams: int = 4  # how many of those
     training_steps: int = 500  # of the paper's operator: one to two minutes of CPU time
@@ -43,7 +43,7 @@ class GaussianSettings:
 
 FULL = GaussianSettings()
 QUICK = dataclasses.replace(
-    FULL, dims=(8,), num_streams=5, num_stages=30, num_draws=500, mmd_draws=200, tuning_length=10, tuning_streams=2
+    FULL, dims=(8,), num_streams=5, num_stages=30, mmd_draws=200, tuning_length=10, tuning_streams=2
 )
 
 

@@ -75,9 +75,8 @@ def paper_judges(dim: int, kernels: Sequence[str], mmd_draws: int) -> dict[str, 
 
 def resampled_first(key, particles, at):
     """Cross entropy after drawing equally weighted particles, as SMC's output is often looked at."""
-    same = jnp.ptp(particles.log_weights) < 1e-6
-    redrawn = resample(key, particles, "systematic")
-    return jnp.where(same, cross_entropy(particles, at.draws), cross_entropy(redrawn, at.draws))
+    redrawn = resample(key, particles, "systematic")  # leaves equally weighted particles as they are
+    return cross_entropy(redrawn, at.draws)
 
 
 def draw_streams(run: Run, model: Model, num_streams: int, num_stages: int, *, at=None) -> jax.Array:

@@ -38,8 +38,8 @@ class LDSSettings:
     num_stages: int = 25  # idem
     counts: tuple[int, ...] = (16, 64, 256, 1024, 4096)  # particles
     shown: int = 256  # particles in the figures over stages
-    num_draws: int = 1000  # true draws behind a cross entropy
-    mmd_draws: int = 500  # true draws behind an MMD², whose cost is their square
+    num_draws: int = 500  # true draws behind a cross entropy
+    mmd_draws: int = 250  # true draws behind an MMD², whose cost is their square
     tuning_streams: int = 8  # on which the kernel filter is tuned
     training_particles: int = 1024  # one operator for all counts, as in the paper
     training_steps: int = 500  # about three minutes on one core
@@ -47,7 +47,7 @@ class LDSSettings:
 
 
 FULL = LDSSettings()
-QUICK = dataclasses.replace(FULL, num_streams=5, num_stages=10, counts=(16, 256), num_draws=500, tuning_streams=2)
+QUICK = dataclasses.replace(FULL, num_streams=5, num_stages=10, counts=(16, 256), tuning_streams=2)
 
 
 def recipe(settings: LDSSettings = FULL) -> Recipe:
