@@ -159,7 +159,7 @@ def test_a_whole_run_of_the_rotated_digits_at_a_tiny_size(tmp_path):
 
 @pytest.mark.slow
 def test_a_whole_run_of_variational_inference_at_a_tiny_size(tmp_path):
-    small = dataclasses.replace(VI.quick, training_steps=3, rival_batches=3, tuning_batches=2, nuts_images=256)
+    small = dataclasses.replace(VI.quick, training_steps=3, rival_batches=3, nuts_images=256)
     page = perform(Run(dataclasses.replace(VI, quick=small), tmp_path, quick=True))
     assert page.is_file()
     lines = [json.loads(line) for line in (tmp_path / "records/vi/measurements.jsonl").read_text().splitlines()]
