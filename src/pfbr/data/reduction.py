@@ -25,7 +25,8 @@ class Moments:
     @classmethod
     def of(cls, vectors: np.ndarray) -> "Moments":
         """Those of the rows of one piece; float32 suffices within a piece, and sums over pieces have sixteen digits."""
-        return cls(len(vectors), np.sum(vectors, axis=0, dtype=np.float64), (vectors.T @ vectors).astype(np.float64))
+        total = np.asarray(np.sum(vectors, axis=0, dtype=np.float64))
+        return cls(len(vectors), total, (vectors.T @ vectors).astype(np.float64))
 
     def plus(self, other: "Moments") -> "Moments":
         return Moments(self.count + other.count, self.total + other.total, self.products + other.products)
@@ -60,7 +61,7 @@ class Reduction:
         header, arrays = files.read(path, "reduction")
         if len(arrays) != 3:
             raise FileError(f"{path} holds {len(arrays)} arrays where a reduction has three; make it again.")
-        return cls(*arrays, header["share"])
+        return cls(arrays[0], arrays[1], arrays[2], header["share"])
 
 
 def fit_reduction(moments: Moments, num_components: int) -> Reduction:
@@ -77,8 +78,8 @@ def fit_reduction(moments: Moments, num_components: int) -> Reduction:
     largest = vectors[np.argmax(np.abs(vectors), axis=0), np.arange(num_components)]
     vectors = vectors * np.sign(largest)
     scale = np.sqrt(np.maximum(variances, 1e-12))  # a constant direction has no scale; it stays at zero
-    single = (a.astype(np.float32) for a in (mean, vectors, scale))
-    return Reduction(*single, float(variances.sum() / np.trace(covariance)))
+    share = float(variances.sum() / np.trace(covariance))
+    return Reduction(mean.astype(np.float32), vectors.astype(np.float32), scale.astype(np.float32), share)
 
 
 def as_vectors(images: np.ndarray) -> np.ndarray:

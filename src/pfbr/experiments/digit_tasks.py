@@ -68,7 +68,8 @@ def unseen_streams(
     available = len(load_digits("test").labels)
     if length * batch > available:
         raise InputError(f"{length} batches of {batch} need {length * batch} test images; there are {available}.")
-    streams, fresh = [], []
+    streams: list[Array] = []
+    fresh: list[Array] = []
     for task, angle in enumerate(unseen_angles(num_tasks)):
         order = np.random.default_rng([seed, task]).permutation(available)[: length * batch]
         for variant, into, which in (

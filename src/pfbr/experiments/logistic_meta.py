@@ -5,7 +5,7 @@ import dataclasses
 import jax
 from jax import numpy as jnp
 
-from pfbr.data.rotations import digit_model
+from pfbr.data.rotations import RotatedDigits, digit_model
 from pfbr.evaluation import TRAINING, measure_cost
 from pfbr.experiments.contract import Experiment, Run
 from pfbr.experiments.digit_judging import CALIBRATION_ERROR, SECONDS, judge, measurements, worst_starts
@@ -76,7 +76,8 @@ class _Stores:
     """Training and validation digits, made when they are first asked for: a resumed run may need none."""
 
     def __init__(self, run: Run):
-        self.batch, self.stream, self.made = run.settings.batch, run.data, {}
+        self.batch, self.stream = run.settings.batch, run.data
+        self.made: dict[bool, tuple[RotatedDigits, RotatedDigits]] = {}
 
     def __call__(self, zeroed: bool):
         if zeroed not in self.made:
@@ -120,8 +121,8 @@ def _bad_starts(run: Run, methods: dict[str, OnlineMethod], streams: jax.Array, 
     model = digit_model(NUM_FEATURES, s.batch)
     many = jax.random.split(jax.random.key(TEST_SEED + run.seed + 1), s.bad_starts_among)
     keys, _ = worst_starts(many, methods["pfbr-gaussian"], model, streams[0], s.bad_starts, s.num_particles)
-    again = [jnp.repeat(array[:1], s.bad_starts, axis=0) for array in (streams, fresh)]
-    _measure(run, run.case("bad-starts", starts=s.bad_starts), methods, keys, *again)
+    first, others = (jnp.repeat(array[:1], s.bad_starts, axis=0) for array in (streams, fresh))
+    _measure(run, run.case("bad-starts", starts=s.bad_starts), methods, keys, first, others)
 
 
 META = Experiment("logistic-meta", "Logistic regression over rotated digits", FULL, QUICK, run, view, own_data=True)

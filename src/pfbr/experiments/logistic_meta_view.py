@@ -30,7 +30,9 @@ def view(results: Results) -> Page:
     """Charts for the test tasks, the bad starts, plain images and the sanity check; a table; who is ahead, and when."""
     n = results.settings["num_particles"]
     cases = {name: Measured(results.case(name).measurements()) for name in results.cases()}
-    charts = {("rotated digits", what): chart for what, chart in _stage_charts(cases["online"], n).items()}
+    charts: dict[tuple[str, ...], Chart] = {
+        ("rotated digits", what): chart for what, chart in _stage_charts(cases["online"], n).items()
+    }
     charts |= {("bad starts", what): chart for what, chart in _bad_start_charts(cases["bad-starts"], n).items()}
     charts |= {("undeformed digits", what): chart for what, chart in _stage_charts(cases["undeformed"], n).items()}
     charts |= {("two features zeroed", what): chart for what, chart in _stage_charts(cases["zeroed"], n).items()}
@@ -79,8 +81,8 @@ def _stage_charts(measured: Measured, n: int) -> dict[str, Chart]:
         online.append(Series(name, line.x, line.y, [m.value for m in spread] or None))
     calibration = []
     for name in measured.methods(OBSERVED, n):
-        observed = {m.stage: m for m in measured.stages(name, OBSERVED, n)}
-        foretold = {m.stage: m.value for m in measured.stages(name, FORETOLD, n)}
+        observed = {m.stage or 0: m for m in measured.stages(name, OBSERVED, n)}
+        foretold = {m.stage or 0: m.value for m in measured.stages(name, FORETOLD, n)}
         bins = sorted(foretold)
         values, errors = [observed[b].value for b in bins], [observed[b].error or 0.0 for b in bins]
         calibration.append(Series(name, [foretold[b] for b in bins], values, errors))

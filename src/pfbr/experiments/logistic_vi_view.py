@@ -16,7 +16,7 @@ def view(results: Results) -> Page:
     n = s["num_particles"]
     records = results.case("vi")
     measured = Measured(records.measurements())
-    charts = {
+    charts: dict[tuple[str, ...], Chart] = {
         ("accuracy",): _chart(measured, n, TEST_ACCURACY, "accuracy on 1,932 test images", y_limits=(0.85, 1.0)),
         ("log score",): _chart(measured, n, TEST_SCORE, "−log probability of the label (nats)", y_scale="log"),
     }

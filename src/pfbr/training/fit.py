@@ -29,7 +29,7 @@ from pfbr.training.step import Draw, TaskDraw, optimiser, train_step
 from pfbr.validation import Held, hold_out, validate
 from pfbr.version import VERSION
 
-_OBJECTIVES = {TaskDraw: "elbo", ContinuityDraw: "continuity", ForetellingDraw: "predictive"}
+_OBJECTIVES: dict[type, str] = {TaskDraw: "elbo", ContinuityDraw: "continuity", ForetellingDraw: "predictive"}
 
 
 def fit(

@@ -20,16 +20,18 @@ GAIN = 3.0  # weights of the factor count this much: it has to travel far, and A
 FIRST_WIDTH = 0.37  # standard deviation of the untrained factor, about 1/e: narrow enough that the set meets it
 
 
-class Informed(eqx.Module):
+class Informed(Likelihood):
     """x ↦ β log p(o | x) − ½ (x − c)ᵀ Λ (x − c), seen where a velocity looks for a likelihood."""
 
-    likelihood: Likelihood
     power: Scalar
     centre: Point
     precision: Matrix
 
+    def values(self, points: Points) -> PerParticle:
+        return self.values_and_scores(points)[0]
+
     def values_and_scores(self, points: Points) -> tuple[PerParticle, Points]:
-        values, scores = self.likelihood.values_and_scores(points)
+        values, scores = super().values_and_scores(points)
         off = points - self.centre
         pull = off @ self.precision
         return self.power * values - 0.5 * jnp.sum(off * pull, axis=-1), self.power * scores - pull
@@ -82,7 +84,8 @@ class InformedVelocity(Velocity):
         ratio = jnp.mean(jnp.sum(spread**2, axis=-1)) / support.shape[1]
         gate = jax.nn.relu(1 - 1 / jnp.maximum(ratio, 1e-6))
         return Informed(
-            likelihood,
+            likelihood.model,
+            likelihood.observation,
             jnp.exp(self.log_power + embedded @ self.power_from_batch),
             GAIN * (self.centre + embedded @ self.centre_from_batch),
             gate * root @ root.T,
