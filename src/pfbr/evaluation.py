@@ -105,12 +105,13 @@ def evaluate(
     finished = {m.method for m in own if m.metric == TRAINING}  # the last line of each method
     results = [m for m in own if m.method in finished]
     judge = _judge_of(model, judges or {})
+    best = None if truth is None or set(methods) <= finished else _exact_scores(truth)
     for i, (name, method) in enumerate(methods.items()):
         if progress is not None:
             progress(name, i, len(methods))
         if name in finished:
             continue
-        scores = _score(key, method, model, streams, num_particles, truth, judge)
+        scores = _score(key, method, model, streams, num_particles, truth, best, judge)
         cost = measure_cost(key, method, model, streams[0], num_particles) if costs else {}
         cost[TRAINING] = (training_seconds or {}).get(name, 0.0)
         common = {"num_particles": num_particles, "num_sequences": int(streams.shape[0]), "seed": seed}
@@ -137,13 +138,25 @@ def _standard_error(values: np.ndarray) -> float | None:
     return float(values.std(ddof=1) / len(values) ** 0.5) if len(values) > 1 else None
 
 
-def _score(key, method, model, streams, num_particles, truth, judge) -> dict[str, np.ndarray]:
+@jax.jit
+def _exact_scores(truth: Reference) -> Float[Array, "s t"]:
+    """What the exact draws score at every stage of every stream, the same for all methods."""
+
+    def stage(inputs):
+        exact_points, draws = inputs
+        return cross_entropy(equally_weighted(exact_points), draws)
+
+    return jax.lax.map(lambda stream: jax.lax.map(stage, stream), (truth.exact, truth.draws))
+
+
+def _score(key, method, model, streams, num_particles, truth, best, judge) -> dict[str, np.ndarray]:
     """Metric -> (S, T). One stream at a time: memory stays small, and it compiles once."""
     rows = []
     for s, (stream_key, stream) in enumerate(zip(jax.random.split(key, streams.shape[0]), streams, strict=True)):
         said = trace(stream_key, method, model, stream, num_particles).particles
         plain = Particles(said.points, said.log_weights)  # of one structure, so that all methods share one judge
-        rows.append(judge(stream_key, plain, stream, jax.tree.map(lambda leaf, s=s: leaf[s], truth)))
+        at_stages = jax.tree.map(lambda leaf, s=s: leaf[s], (truth, best))
+        rows.append(judge(stream_key, plain, stream, *at_stages))
     scores = {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
     scores[PREDICTIVE] = scores[PREDICTIVE][:, :-1]  # after the last one there is no next observation
     return scores
@@ -153,16 +166,15 @@ def _judge_of(model: Model, judges: Mapping[str, Judge]):
     """What measures the particles that any method left along one stream; compiled once for all methods."""
 
     @jax.jit
-    def one(stream_key, said, observations, at_stages):
+    def one(stream_key, said, observations, at_stages, best_scores):
         def stage(inputs):
-            particles, following, at_stage, move_key = inputs
+            particles, following, at_stage, best, move_key = inputs
             points = particles.points
             if isinstance(model, StateSpaceModel):  # the unknown moves before it is seen again
                 points = jax.vmap(model.sample_transition)(jax.random.split(move_key, points.shape[0]), points)
             fit = jax.vmap(model.log_likelihood, (0, None))(points, following)
             scores = {PREDICTIVE: -jax.nn.logsumexp(particles.log_weights + fit)}
             if at_stage is not None:
-                best = cross_entropy(equally_weighted(at_stage.exact), at_stage.draws)
                 scores[SCORE] = cross_entropy(particles, at_stage.draws)
                 scores[ABOVE] = scores[SCORE] - best
                 off = weighted_mean(particles) - jnp.mean(at_stage.draws, axis=0)
@@ -172,7 +184,7 @@ def _judge_of(model: Model, judges: Mapping[str, Judge]):
 
         following = jnp.concatenate([observations[1:], observations[-1:]])
         move_keys = jax.random.split(jax.random.fold_in(stream_key, 1), observations.shape[0])
-        return jax.lax.map(stage, (said, following, at_stages, move_keys))
+        return jax.lax.map(stage, (said, following, at_stages, best_scores, move_keys))
 
     return one
 

@@ -75,8 +75,9 @@ def paper_judges(dim: int, kernels: Sequence[str], mmd_draws: int) -> dict[str, 
 
 def resampled_first(key, particles, at):
     """Cross entropy after drawing equally weighted particles, as SMC's output is often looked at."""
-    redrawn = resample(key, particles, "systematic")  # leaves equally weighted particles as they are
-    return cross_entropy(redrawn, at.draws)
+    same = jnp.ptp(particles.log_weights) < 1e-6  # then there is nothing to draw
+    redrawn = resample(key, particles, "systematic")
+    return cross_entropy(jax.tree.map(lambda a, b: jnp.where(same, a, b), particles, redrawn), at.draws)
 
 
 def draw_streams(run: Run, model: Model, num_streams: int, num_stages: int, *, at=None) -> jax.Array:

@@ -64,7 +64,7 @@ def stage_chart(
 
 def cell(m: Measurement | None, digits: int = 3, *, signed: bool = True) -> str:
     """A number with its error, in as many digits as the error allows."""
-    if m is None:
+    if m is None or math.isnan(m.value):
         return "–"
     if m.error is None or not math.isfinite(m.error) or not math.isfinite(m.value):
         return number(m.value, digits, signed=signed)
