@@ -18,6 +18,7 @@ from pfbr.architectures import build, choose
 from pfbr.baselines import BootstrapSMC, OptimalSMC
 from pfbr.likelihood import Likelihood
 from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics
+from pfbr.models.base import StateSpaceModel, normal_log_density
 from pfbr.online import trace
 from pfbr.particles import equally_weighted, weighted_mean
 from pfbr.tasks import simulate
@@ -87,7 +88,10 @@ def bad_operators(seed: int) -> None:
     std = np.sqrt(np.diagonal(truth.cov, axis1=-2, axis2=-1))
     budget = pfbr.TrainingSettings(minutes=1.2, num_particles=128, length=8)
     operators = {"random weights": randomised(build(jax.random.key(0), choose("paper", model)))}
-    for name, other in {"GaussianMean": GaussianMean(2), "another LinearDynamics": LinearDynamics.random(7, 2)}.items():
+    for name, other in {
+        "GaussianMean": GaussianMean(2, observation_std=1.0),
+        "another LinearDynamics": LinearDynamics.random(7, 2),
+    }.items():
         operators[f"trained on {name}"] = pfbr.fit(
             jax.random.key(0), other, operator="paper", settings=budget, progress=False
         )[0]
@@ -106,12 +110,68 @@ def bad_operators(seed: int) -> None:
         )
 
 
+class Growth(StateSpaceModel):
+    """x' = x/2 + 4x/(1 + x²) + ε, of which the square is seen: two modes, far apart."""
+
+    dim: int = eqx.field(static=True, default=1)
+
+    def sample_prior(self, key):
+        return jax.random.normal(key, (1,))
+
+    def prior_from_normal(self, z):
+        return z
+
+    def log_prior(self, x):
+        return normal_log_density(x, 0.0, 1.0)
+
+    def sample_transition(self, key, x):
+        return self.transition_from_normal(x, jax.random.normal(key, (1,)))
+
+    def transition_from_normal(self, x, z):
+        return 0.5 * x + 4 * x / (1 + x**2) + z
+
+    def transition_mean_and_std(self, x):
+        return self.transition_from_normal(x, 0.0), jnp.ones(1)
+
+    def log_transition(self, x_next, x):
+        return normal_log_density(x_next, self.transition_from_normal(x, 0.0), 1.0)
+
+    def log_likelihood(self, x, observation):
+        return normal_log_density(observation, x**2 / 4, 0.5)
+
+    def sample_observation(self, key, x):
+        return x**2 / 4 + 0.5 * jax.random.normal(key, (1,))
+
+
+def lost_modes() -> None:
+    """Against bootstrap SMC with 100,000 particles."""
+    model = Growth()
+    observations = jax.vmap(lambda k: simulate(k, model, 15)[0])(jax.random.split(jax.random.key(77), 40))
+
+    @eqx.filter_jit
+    def found(method, num, seed):
+        keys = jax.random.split(jax.random.key(seed), 40)
+        run = lambda i: trace(i[0], method, model, i[1], num).info["log_evidence_increment"].sum()  # noqa: E731
+        return jax.lax.map(run, (keys, observations))
+
+    exact = np.logaddexp(*(np.asarray(found(BootstrapSMC(), 50_000, s)) for s in (1, 2))) - np.log(2)
+    operator = pfbr.gaussian_operator()
+    for name, method in {
+        "corrected (auto)": Trusted(operator),
+        "corrected, strict": Trusted(operator, strict=True),
+        "bootstrap SMC": BootstrapSMC(),
+    }.items():
+        error = np.asarray(found(method, PARTICLES, 5)) - exact
+        worst = error[np.argmax(np.abs(error))]
+        print(f"| {name} | {error.mean():.3f} ± {error.std() / 40**0.5:.3f} | {worst:.1f} |", flush=True)
+
+
 def randomised(operator):
     """Every weight drawn anew, of the size its input's number asks for."""
     rng = np.random.default_rng(0)
 
     def draw(leaf):
-        spread = 1 / np.sqrt(leaf.shape[0]) if leaf.ndim > 1 else 0.5
+        spread = 1 / np.sqrt(max(1, leaf.shape[0])) if leaf.ndim > 1 else 0.5
         return jnp.asarray(spread * rng.normal(size=leaf.shape), leaf.dtype)
 
     weights, rest = eqx.partition(operator, eqx.is_inexact_array)
@@ -144,3 +204,4 @@ if __name__ == "__main__":
         evidence(dim, seed)
     alarms(seed)
     bad_operators(seed)
+    lost_modes()

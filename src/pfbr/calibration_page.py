@@ -18,14 +18,15 @@ PAGE = """<!doctype html>
 <title>pfbr calibration</title><style>
 body{{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#16181d;background:#fff}}
 .verdict{{border-left:.4rem solid {colour};padding:.6rem 1rem;font-size:1.15rem;background:#f6f7f9}}
-svg{{width:100%;height:auto}} p.note{{color:#5a606b;font-size:.9rem}}
+svg{{width:100%;height:auto;min-width:42rem}} .figure{{overflow-x:auto}} p.note{{color:#5a606b;font-size:.9rem}}
 </style></head><body><h1>Calibration of {model}</h1><p class="verdict">{verdict}</p>
 <h2>Ranks of the truth</h2><p class="note">The distribution of ranks minus that of a uniform; lines are coordinates.
 A right posterior stays inside the band at all stages and coordinates together with probability {confidence:.0f} %.
 A line above zero all along says the posterior is too high, below too low; an S says it is too narrow or too wide.</p>
-{ranks}
+<div class="figure">{ranks}</div>
 <h2>Coverage of central intervals</h2><p class="note">Share of {streams} streams whose truth lay in the interval;
-dashes are what it should be, shades two standard errors.</p>{coverage}{order}
+dashes are what it should be, shades two standard errors.</p>
+<div class="figure">{coverage}</div>{order}
 <p class="note">{streams} simulated streams of {length} observations, {num_particles} particles, seed {seed}. Records:
 calibration.json, calibration.npz.</p></body></html>
 """

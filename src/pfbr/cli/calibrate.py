@@ -7,16 +7,16 @@ import jax
 import typer
 from rich.console import Console
 
-import pfbr
 from pfbr.calibration import CalibrationSettings
 from pfbr.calibration import calibrate as run
 from pfbr.calibration_page import calibration_page
 from pfbr.cli import spec
+from pfbr.cli.operators import HELP, named_operator
 from pfbr.trusted import Trusted
 
 
 def calibrate(
-    operator: str = typer.Argument(metavar="OPERATOR", help="A file made by `pfbr train`, or the word `gaussian`."),
+    operator: str = typer.Argument(metavar="OPERATOR", help=HELP),
     model: str = typer.Argument(metavar="SPEC", help=spec.HELP),
     out: Path = typer.Option(..., "--out", metavar="DIR", help="Where the records and the page go."),
     streams: int = typer.Option(CalibrationSettings.streams, "--streams", min=20, help="How many to simulate."),
@@ -30,7 +30,7 @@ def calibrate(
     Example: `pfbr calibrate gaussian linear-dynamics:dim=2,seed=0 --out calibration`
     """
     console = Console()
-    method = pfbr.gaussian_operator() if operator == "gaussian" else pfbr.load(operator)
+    method = named_operator(operator)
     chosen = method if repair == "off" else Trusted(method, repair=repair)
     problem = spec.resolve(model)
     settings = CalibrationSettings(streams=streams, length=length, num_particles=particles)
