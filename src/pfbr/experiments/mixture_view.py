@@ -42,7 +42,8 @@ def view(results: Results) -> Page:
         (MODE_ERROR, "Mass in the wrong mode, mean of all stages", ""),
     ):
         for ours in ("pfbr", "pfbr-paper"):
-            findings += standing(measured, metric, ours, RIVALS, n, where=where, unit=unit)
+            signed = metric == ABOVE
+            findings += standing(measured, metric, ours, RIVALS, n, where=where, unit=unit, signed=signed)
     charts = _charts(measured, film, n)
     return Page(
         title="A posterior with two modes, one observation at a time",

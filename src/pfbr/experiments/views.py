@@ -98,7 +98,15 @@ def best_rows(column: Sequence[Measurement | None], eligible: Sequence[bool]) ->
 
 
 def standing(
-    measured: Measured, metric: str, ours: str, rivals: Sequence[str], num_particles: int, *, where: str, unit: str
+    measured: Measured,
+    metric: str,
+    ours: str,
+    rivals: Sequence[str],
+    num_particles: int,
+    *,
+    where: str,
+    unit: str,
+    signed: bool = True,
 ) -> list[Finding]:
     """Who is below whom by a metric that is better the lower it is, at equal particles, in one plain sentence."""
     mine = measured.whole(ours, metric, num_particles)
@@ -116,7 +124,7 @@ def standing(
             continue
         difference = theirs.value - mine.value if math.isfinite(theirs.value) else math.inf
         noise = 2.0 * math.hypot(theirs.error or 0.0, mine.error or 0.0)
-        named = f"{LOOKS[rival].label} ({cell(theirs)})"
+        named = f"{LOOKS[rival].label} ({cell(theirs, signed=signed)})"
         (below if difference > noise else above if difference < -noise else equal).append(named)
     if not below + equal + above:
         return []
@@ -128,7 +136,7 @@ def standing(
         parts.append(f"is below {everyone}{listed(below)}")
     if equal:
         parts.append(f"is within two standard errors of {listed(equal)}")
-    said = f"{label}, at {cell(mine)} {unit}".rstrip()
+    said = f"{label}, at {cell(mine, signed=signed)} {unit}".rstrip()
     good = False if above else True if not equal else None
     return [Finding(f"{said}, {'; '.join(parts)}.", good)]
 

@@ -98,7 +98,7 @@ function drawSeries(svg, chart, series, x, y, width) {
       if (!spot) return;
       make("circle", { class: "mark", cx: spot[0], cy: spot[1], r: 6, style: `fill: ${paint}` }, svg);
       const late = spot[0] > width - 90;
-      if (series.tags[i]) make("text", { x: spot[0] + (late ? -9 : 9), y: spot[1] + 4, "text-anchor": late ? "end" : "start", style: `fill: ${paint}` }, svg, series.tags[i]);
+      if (series.tags[i]) make("text", { x: spot[0] + (late ? -6 : 6), y: spot[1] - 8, "text-anchor": late ? "end" : "start", style: `fill: ${paint}` }, svg, series.tags[i]);
     });
     return;
   }
