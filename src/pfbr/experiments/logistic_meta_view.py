@@ -34,12 +34,15 @@ def view(results: Results) -> Page:
         ("rotated digits", what): chart for what, chart in _stage_charts(cases["online"], n).items()
     }
     charts |= {("bad starts", what): chart for what, chart in _bad_start_charts(cases["bad-starts"], n).items()}
-    charts |= {("undeformed digits", what): chart for what, chart in _stage_charts(cases["undeformed"], n).items()}
+    plain = _stage_charts(cases["undeformed"], n)  # there is one undeformed copy of an image: no others to look at
+    charts |= {
+        ("undeformed digits", what): plain[what] for what in ("online accuracy", "online log score", "calibration")
+    }
     charts |= {("two features zeroed", what): chart for what, chart in _stage_charts(cases["zeroed"], n).items()}
     figures = {
         "meta": [charts["rotated digits", "online accuracy"], charts["rotated digits", "online log score"]],
         "meta_posterior": [charts["rotated digits", "other images"], charts["rotated digits", "log score, others"]],
-        "meta_bad_starts": [charts["bad starts", "other images"]],
+        "meta_bad_starts": [charts["bad starts", "online accuracy"]],
         "meta_calibration": [charts["rotated digits", "calibration"]],
         "meta_zeroed": [charts["two features zeroed", "online accuracy"]],
     }
@@ -105,13 +108,12 @@ def _stage_charts(measured: Measured, n: int) -> dict[str, Chart]:
 
 
 def _bad_start_charts(measured: Measured, n: int) -> dict[str, Chart]:
-    all_charts = _stage_charts(measured, n)
-    other = all_charts["other images"]
+    charts = _stage_charts(measured, n)
+    online = charts["online accuracy"]
+    title = "From the worst first particles"
     return {
-        "other images": Chart(
-            "From the worst first particles", other.x_label, "accuracy on 1,932 other images", other.series
-        ),
-        "log score, others": all_charts["log score, others"],
+        "online accuracy": Chart(title, online.x_label, online.y_label, online.series),
+        "log score, others": charts["log score, others"],
     }
 
 
