@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from pfbr.experiments.parts import LOOKS, Chart, Drawing, Series
 from pfbr.figures import STYLE
@@ -76,6 +76,8 @@ def _set_y_scale(axis: Axes, chart: Chart) -> None:
         axis.xaxis.set_minor_formatter(NullFormatter())
         if len(places) < 9 and not chart.points:
             axis.set_xticks(places)
+        else:
+            axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
 
 
 def _draw_series(axis: Axes, chart: Chart, series: Series) -> None:
