@@ -26,7 +26,9 @@ from pfbr.shapes import Key, Observation, PerParticle, Points, Scalar
 from pfbr.shift import Reference
 from pfbr.tempering import temper
 
-ASTRAY = 0.85  # share of the particles: a flow whose weights leave less is flagged
+ASTRAY = (
+    0.93  # share of the particles: a flow whose weights leave less is flagged (half a percent of a good one's steps)
+)
 POOR, UNEVEN, HEAVY = 0.15, 0.35, 0.7  # shares of the particles, and k-hat: when weights cannot mend a step
 MISSED = 4.0  # standard errors by which the evidence may fall short of the one without a flow
 RESAMPLE = 0.5  # share of the particles below which a filter resamples before it goes on
@@ -49,7 +51,7 @@ class TrustedState(eqx.Module):
 def flagged(report: dict, num_particles: int) -> Scalar:
     """Whether the operator's own particles are wrong after this step: too few of them would count alike.
 
-    An ESS of 0.85 is a χ² distance of 0.18: a mean may be off by 0.4 standard deviations. Weights may still mend that.
+    An ESS of 0.93 is a χ² distance of 0.08: a mean may be off by 0.27 standard deviations. Weights may still mend that.
     """
     return (report["step_ess"] < ASTRAY * num_particles) | unusable(report, num_particles)
 
