@@ -89,6 +89,8 @@ def measurements(name: str, judged: Judged, num_particles: int, seed: int) -> li
 def _calibration(name: str, judged: Judged, common: dict) -> list[Measurement]:
     """Of the images that were called an eight with probability p, after the first update: how many are eights?"""
     of_label, labels = np.exp(judged.foretold[:, 1:]).ravel(), judged.labels[:, 1:].ravel()
+    known = np.isfinite(of_label)  # what a method that blew up foretells is in no bin
+    of_label, labels = of_label[known], labels[known]
     eight = np.where(labels == 1, of_label, 1 - of_label)
     bins = np.minimum((eight * BINS).astype(int), BINS - 1)
     found, off = [], 0.0

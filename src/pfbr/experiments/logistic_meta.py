@@ -64,7 +64,7 @@ def run(run: Run) -> None:
     _measure(run, online, methods, keys, streams, fresh, ours)
     _bad_starts(run, methods, streams, fresh)
     plain = unseen_streams(seed, s.num_tasks, s.num_stages, batch=s.batch, deformed=False)
-    best = {name: methods[name] for name in ("pfbr-meta", "pfbr-gaussian", "svi", "sgld")}
+    best = {name: methods[name] for name in ("pfbr-meta", "pfbr-gaussian", "svi")}
     _measure(run, run.case("undeformed", tasks=s.num_tasks), best, keys, *plain)
     blind = obtain(run, ZEROED, lambda: made(True))
     both = {"pfbr-meta": blind.operator, "pfbr-gaussian": methods["pfbr-gaussian"]}
