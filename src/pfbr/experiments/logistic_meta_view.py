@@ -91,13 +91,11 @@ def _stage_charts(measured: Measured, n: int) -> dict[str, Chart]:
         calibration.append(Series(name, [foretold[b] for b in bins], values, errors))
     calibration.append(Series("truth", [0.0, 1.0], [0.0, 1.0], label="perfectly calibrated"))
     return {
-        "online accuracy": Chart(
-            "Average online accuracy", BATCHES, "mean accuracy of predictions so far", online, y_limits=(0.45, 1.0)
-        ),
+        "online accuracy": Chart("Average online accuracy", BATCHES, "mean accuracy of predictions so far", online),
         "online log score": chart(
             SCORE, "Average online log score", "−log probability of the label (nats)", y_scale="log"
         ),
-        "other images": chart(FRESH_ACCURACY, "The posterior on 1,932 other images", "accuracy", y_limits=(0.45, 1.0)),
+        "other images": chart(FRESH_ACCURACY, "The posterior on 1,932 other images", "accuracy"),
         "log score, others": chart(
             FRESH_SCORE, "The posterior on 1,932 other images", "−log probability of the label (nats)", y_scale="log"
         ),

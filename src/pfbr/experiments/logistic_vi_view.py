@@ -24,9 +24,9 @@ def view(results: Results) -> Page:
         title="Logistic regression by variational inference",
         lead=(
             f"Eight or six, from {records.settings['images']:,} training images. The operator is trained by its error "
-            f"after {s['num_stages']} batches of {s['batch']} alone, so that its first gradient step comes after "
-            f"{s['num_stages'] * s['batch']:,} images; then only the {n} transported particles classify the 1,932 test "
-            f"images. The reference is NUTS on a subsample of {s['nuts_images']:,} images."
+            f"after {s['num_stages']} batches of {s['batch']} alone, judged by as many other images: its first gradient "
+            f"step comes after {2 * s['num_stages'] * s['batch']:,}. Only the {n} transported particles classify the "
+            f"1,932 test images. The reference is NUTS on a subsample of {s['nuts_images']:,} images."
         ),
         findings=_findings(measured, n),
         parts=[

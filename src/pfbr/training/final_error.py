@@ -1,8 +1,8 @@
 """Learn to end at the posterior of all the data: the operator as a method of variational inference.
 
 Where the operator is not to be used again on other streams, only its last particles matter. The loss is the negative
-ELBO of the last stage against the posterior of N data, of which a stream shows a few: their mean log-likelihood stands
-for that of all, without bias.
+ELBO of the last stage against the posterior of N data. The mean log-likelihood of as many *other* data as the stream
+showed stands for that of all, without bias; on the data that moved the particles, to follow them too closely would pay.
 """
 
 import equinox as eqx
@@ -31,7 +31,10 @@ def transport(key: Key, operator: Operator, model: MiniBatch, batches: Observati
 
 
 class FinalErrorDraw(eqx.Module):
-    """[mean log q − log prior] / N − mean log p(o | x), after a stream of `settings.length` batches: nats a datum."""
+    """[mean log q − log prior] / N − mean log p(o | x), after a stream of `settings.length` batches: nats a datum.
+
+    o runs over the same number of further batches.
+    """
 
     family: Family
     settings: TrainingSettings = eqx.field(static=True)
@@ -39,11 +42,12 @@ class FinalErrorDraw(eqx.Module):
 
     def loss(self, key: Key, operator: Operator) -> Scalar:
         draw_key, run_key = jax.random.split(key)
-        task = self.family.sample(draw_key, self.settings.length)
+        task = self.family.sample(draw_key, 2 * self.settings.length)
+        shown, others = jnp.split(task.observations, 2)
         model = task.model
         assert isinstance(model, MiniBatch)
-        last = transport(run_key, operator, model, task.observations, self.settings.num_particles)
+        last = transport(run_key, operator, model, shown, self.settings.num_particles)
         assert last.log_density is not None  # an operator always carries it
-        fit = jnp.mean(jax.vmap(jax.vmap(model.log_likelihood, (None, 0)), (0, None))(last.points, task.observations))
+        fit = jnp.mean(jax.vmap(jax.vmap(model.log_likelihood, (None, 0)), (0, None))(last.points, others))
         above_prior = jnp.mean(last.log_density - jax.vmap(model.log_prior)(last.points))
         return above_prior / self.num_data - fit / model.size
