@@ -53,6 +53,7 @@ def test_numbers_are_written_as_a_reader_likes_them():
     ]
     assert cell(Measurement("a", "m", None, 14.8691, 0.0031), signed=False) == "14.869 ± 0.003"
     assert cell(Measurement("a", "m", None, 8.0, 7.86)) == "+8.0 ± 7.9"  # no more digits than the error allows
+    assert cell(Measurement("a", "m", None, 2.1e9, 1.9e9)) == "+2.1e9 ± 1.9e9"
     assert cell(None) == "–"
 
 

@@ -68,7 +68,10 @@ def cell(m: Measurement | None, digits: int = 3, *, signed: bool = True) -> str:
         return "–"
     if m.error is None or not math.isfinite(m.error) or not math.isfinite(m.value):
         return number(m.value, digits, signed=signed)
-    if 0 < max(abs(m.value), m.error) < 0.5 * 10**-digits:
+    largest = max(abs(m.value), m.error)
+    if largest >= 1e6:
+        return f"{number(m.value, digits, signed=signed)} ± {number(m.error, digits)}"
+    if 0 < largest < 0.5 * 10**-digits:
         return number(m.value, digits, signed=signed)
     kept = digits if m.error <= 0 else min(max(1 - math.floor(math.log10(m.error)), 0), digits)
     value, error = (f"{v:{sign},.{kept}f}" for v, sign in ((m.value, "+" if signed else ""), (m.error, "")))
@@ -80,8 +83,8 @@ def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
     if not math.isfinite(value):
         return "not finite"
     size, plus = abs(value), "+" if signed else ""
-    if 0 < size < 0.5 * 10**-digits:
-        text = f"{value:{plus}.1e}".replace("e-0", "e-")
+    if 0 < size < 0.5 * 10**-digits or size >= 1e6:
+        text = f"{value:{plus}.1e}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
     else:
         kept = 0 if size >= 1000 else min(digits, 1) if size >= 100 else min(digits, 2) if size >= 1 else digits
         text = f"{value:{plus},.{kept}f}"
