@@ -76,8 +76,11 @@ def _set_y_scale(axis: Axes, chart: Chart) -> None:
         axis.xaxis.set_minor_formatter(NullFormatter())
         if len(places) < 9 and not chart.points:
             axis.set_xticks(places)
-        else:
+        elif places[-1] < 1e3 * places[0]:
             axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        else:  # over many decades there is room for their powers alone
+            axis.xaxis.set_major_locator(LogLocator())
+            axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
 def _draw_series(axis: Axes, chart: Chart, series: Series) -> None:
