@@ -44,7 +44,7 @@ def view(results: Results) -> Page:
         parts=[
             Chooser(
                 "After each observation",
-                "Mean over streams; the band is ± one standard error. Lower is better.",
+                "Mean over streams; the band is ± one standard error. Lower is better. Above 100 nats a line is cut off.",
                 ("dimension", "measure"),
                 charts,
                 (f"d = {dims[-1]}", "above exact"),
@@ -63,7 +63,8 @@ def _charts(measured: Measured, dim: int, n: int) -> dict[str, Chart]:
         methods = [name for name in shown if not (without_exact and name == "exact")]
         return stage_chart(measured, metric, n, title=f"d = {dim}", y_label=y_label, methods=methods, **scale)
 
-    distance = {"y_scale": "symlog", "linear_to": 0.1, "zero": f"{n} exact draws"}
+    limits = (-0.3, 100.0)  # what leaves them is lost, and its size says no more
+    distance = {"y_scale": "symlog", "linear_to": 0.1, "zero": f"{n} exact draws", "y_limits": limits}
     charts = {
         "above exact": chart(ABOVE, "nats above exact draws", without_exact=True, **distance),
         "cross entropy": chart(SCORE, "cross entropy (nats)", y_scale="symlog", linear_to=20.0),

@@ -128,6 +128,9 @@ def standing(
         difference = theirs.value - mine.value if math.isfinite(theirs.value) else math.inf
         noise = 2.0 * math.hypot(theirs.error or 0.0, mine.error or 0.0)
         named = f"{LOOKS[rival].label} ({cell(theirs, signed=signed)})"
+        if difference > 50.0 * (mine.error or math.inf) and difference <= noise:
+            named += ", a mean that few streams decide"
+            noise = 0.0  # so far above that its own noise is no excuse
         (below if difference > noise else above if difference < -noise else equal).append(named)
     if not below + equal + above:
         return []

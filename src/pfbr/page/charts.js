@@ -30,7 +30,7 @@ function scaleFor(kind, values, linearTo, limits) {
   let from = bend(low), to = bend(high);
   if (from === to) { from -= 0.5; to += 0.5; }
   if (!limits) { const room = 0.05 * (to - from); from -= room; to += room; }
-  const at = (v) => v === null || (kind === "log" && v <= 0) ? null : (bend(v) - from) / (to - from);
+  const at = (v) => v === null || (kind === "log" && v <= 0) ? null : limits ? Math.min(1, Math.max(0, (bend(v) - from) / (to - from))) : (bend(v) - from) / (to - from);
   return { at, ticks: ticksFor(kind, low, high, linearTo).filter((t) => { const p = at(t); return p >= -1e-6 && p <= 1 + 1e-6; }) };
 }
 function ticksFor(kind, low, high, linearTo) {
