@@ -44,7 +44,7 @@ def view(results: Results) -> Page:
         parts=[
             Chooser(
                 "After each observation",
-                "Mean over streams; the band is ± one standard error. Lower is better. Above 100 nats a line is cut off.",
+                "Mean over streams; the band is ± one standard error. Lower is better; lines end at 100 nats.",
                 ("dimension", "measure"),
                 charts,
                 (f"d = {dims[-1]}", "above exact"),
