@@ -41,8 +41,8 @@ def view(results: Results) -> Page:
         ],
         figures={"vi": list(charts.values())},
         facts=[
-            "Our particles carry the learned factor and the information of the last stream's images, so that the line is "
-            "noisy; the rivals hold at their end the information of all images that they have seen.",
+            "Our particles carry the learned factor and the information of the last stream's images, so that its line "
+            "is noisy; the rivals hold at their end the information of all images that they have seen.",
             "The target is the posterior of all training images under the prior N(0, I).",
         ],
     )
