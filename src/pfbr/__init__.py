@@ -7,6 +7,7 @@ from pfbr.models.base import Model, StateSpaceModel
 from pfbr.operator import Operator, gaussian_operator
 from pfbr.session import Posterior, Session, init, run, step
 from pfbr.shipped import shipped
+from pfbr.solving import SolvingOperator, solving_operator
 from pfbr.training import TrainingSettings, fit
 from pfbr.trusted import Trusted
 from pfbr.version import VERSION
@@ -17,6 +18,7 @@ __all__ = [
     "Operator",
     "Posterior",
     "Session",
+    "SolvingOperator",
     "StateSpaceModel",
     "TrainingSettings",
     "Trusted",
@@ -31,6 +33,7 @@ __all__ = [
     "run",
     "save",
     "shipped",
+    "solving_operator",
     "step",
     "to_arviz",
 ]
