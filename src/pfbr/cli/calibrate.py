@@ -11,8 +11,7 @@ from pfbr.calibration import CalibrationSettings
 from pfbr.calibration import calibrate as run
 from pfbr.calibration_page import calibration_page
 from pfbr.cli import spec
-from pfbr.cli.operators import HELP, named_operator
-from pfbr.trusted import Trusted
+from pfbr.cli.operators import HELP, judged, named_operator
 
 
 def calibrate(
@@ -31,7 +30,7 @@ def calibrate(
     """
     console = Console()
     method = named_operator(operator)
-    chosen = method if repair == "off" else Trusted(method, repair=repair)
+    chosen = method if repair == "off" else judged(method, repair=repair)
     problem = spec.resolve(model)
     settings = CalibrationSettings(streams=streams, length=length, num_particles=particles)
     with console.status(f"following {streams} streams of {length} observations"):

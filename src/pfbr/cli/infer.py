@@ -14,13 +14,12 @@ from rich.console import Console
 import pfbr
 from pfbr.cli import spec
 from pfbr.cli.observations import FORMATS, parse_line, read
-from pfbr.cli.operators import HELP, named_operator
+from pfbr.cli.operators import HELP, judged, named_operator
 from pfbr.cli.output import check_writable, write_npz
 from pfbr.errors import InputError, PfbrError
 from pfbr.models import Model, observation_shape
 from pfbr.particles import weighted_cov, weighted_mean
 from pfbr.shift import learn_reference
-from pfbr.trusted import Trusted
 
 
 def infer(
@@ -64,8 +63,12 @@ def infer(
     chosen = named_operator(operator)
     problem = spec.resolve(model)
     key = jax.random.key(seed)
-    reference = learn_reference(key, chosen, problem, num_particles=particles) if shift else None
-    method = Trusted(chosen, repair=repair, keep_history=keep_history, reference=reference)
+    reference = None
+    if shift:
+        if not isinstance(chosen, pfbr.Operator):
+            raise InputError("--shift is for operators that move particles by a flow; `solving` has none. Leave it out.")
+        reference = learn_reference(key, chosen, problem, num_particles=particles)
+    method = judged(chosen, repair=repair, keep_history=keep_history, reference=reference)
     console = Console(stderr=True)
     if live:
         session = pfbr.Session(key, method, problem, num_particles=particles)
