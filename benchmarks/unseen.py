@@ -1,5 +1,7 @@
 """Families that no operator was trained on: ours beside one-pass SMC with as many particles and with ten times as many.
 
+"solving" needs no training; "repaired" is the trained operator with its steps judged and mended, nothing of the past kept.
+
     python benchmarks/unseen.py --operator src/pfbr/shipped/plane.pfbr --out results.jsonl
 
 Score above as many exact draws (256), 25 unseen streams each, grid truth.
@@ -47,13 +49,18 @@ def main():
     parser.add_argument("--operator", help="a trained operator for the plane")
     parser.add_argument("--families", default=",".join(TESTING))
     parser.add_argument("--seed", type=int, default=TEST_SEED)
+    parser.add_argument("--methods", help="names separated by commas; all by default")
     parser.add_argument("--out")
     args = parser.parse_args()
     methods = {"gaussian": (pfbr.gaussian_operator(), PARTICLES)}
     if args.operator:
         methods["trained"] = (pfbr.load(args.operator), PARTICLES)
+        methods["repaired"] = (pfbr.Trusted(pfbr.load(args.operator), repair="auto"), PARTICLES)
+    methods["solving"] = (pfbr.solving_operator(), PARTICLES)
     methods["one-pass SMC"] = (OnePassSMC(), PARTICLES)
     methods["one-pass SMC, ten times"] = (OnePassSMC(), 10 * PARTICLES)
+    if args.methods:
+        methods = {name: methods[name] for name in args.methods.split(",")}
     for name in args.families.split(","):
         length = LENGTHS.get(name, 60)
         keys = jax.random.split(jax.random.key(args.seed), STREAMS)

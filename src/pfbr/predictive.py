@@ -4,8 +4,8 @@ The plain mixture Σ_j W_j p(x | x_j) is unbiased, but in ten dimensions a few h
 smooth law. Each transition is therefore drawn towards the common mean and widened, so that mean and covariance stay
 what they were (West 1993): from the plain mixture, h = 0, to the one Gaussian with these moments, h = 1. How far is
 decided by the cloud: the h under which the predicted particles are likeliest, each given all the others. A Gaussian
-cloud chooses 1, two modes apart choose little. With more particles the plain mixture wins wherever the law is not exactly in
-the family, so that a filter built on it stays consistent.
+cloud chooses 1, two modes apart choose little. With more particles the plain mixture wins wherever the law is not
+exactly in the family, so that a filter built on it stays consistent.
 """
 
 import equinox as eqx

@@ -66,7 +66,7 @@ def infer(
     reference = None
     if shift:
         if not isinstance(chosen, pfbr.Operator):
-            raise InputError("--shift is for operators that move particles by a flow; `solving` has none. Leave it out.")
+            raise InputError("--shift is for operators that move particles by a flow, not for `solving`: leave it out.")
         reference = learn_reference(key, chosen, problem, num_particles=particles)
     method = judged(chosen, repair=repair, keep_history=keep_history, reference=reference)
     console = Console(stderr=True)
