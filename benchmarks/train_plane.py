@@ -9,6 +9,7 @@ import jax
 
 import pfbr
 from pfbr.families import TRAINING
+from pfbr.shift import learn_reference, remember
 
 
 def main():
@@ -24,6 +25,9 @@ def main():
     example = family.sample(jax.random.key(0), 1).model  # of the right shapes; its numbers are drawn anew for each task
     operator, history = pfbr.fit(
         jax.random.key(args.seed), example, family=family, settings=settings, architecture={"steps": 16}
+    )
+    operator = remember(
+        operator, learn_reference(jax.random.key(args.seed + 1), operator, family, length=14, streams=64)
     )
     pfbr.save(args.out, operator)
     for entry in history:

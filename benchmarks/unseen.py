@@ -1,6 +1,6 @@
 """Families that no operator was trained on: ours beside one-pass SMC with as many particles and with ten times as many.
 
-"solving" needs no training; "repaired" is the trained operator with its steps judged and mended, nothing of the past kept.
+"solving" needs no training; "repaired" is the trained operator with its steps judged and mended, the past not kept.
 
     python benchmarks/unseen.py --operator src/pfbr/shipped/plane.pfbr --out results.jsonl
 

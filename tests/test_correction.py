@@ -23,7 +23,7 @@ from pfbr.online import trace
 from pfbr.pareto import pareto_k
 from pfbr.particles import equally_weighted, weighted_mean
 from pfbr.predictive import smoothed
-from pfbr.shift import learn_reference
+from pfbr.shift import learn_reference, remember, remembered
 from pfbr.tasks import simulate
 from pfbr.tempering import temper
 from pfbr.trusted import Trusted
@@ -226,6 +226,9 @@ def test_a_step_unlike_the_models_own_streams_stands_out():
     assert np.mean(np.asarray(usual) < 3) > 0.97
     unusual = many(method, model, jnp.full((1, 3, 2), 30.0), 64)[0]["shift"]
     assert np.asarray(unusual)[0, 0] > 3
+    assert remembered(GAUSSIAN) is None
+    np.testing.assert_allclose(remembered(remember(GAUSSIAN, reference)).unscale, reference.unscale, rtol=1e-6)
+    assert remembered(pfbr.shipped("plane")) is not None  # a trained operator's file says what it is used to
 
 
 def test_settings_that_cannot_be_are_refused():

@@ -24,6 +24,7 @@ from pfbr.online import OnlineMethod, Trace, trace, trace_many
 from pfbr.operator import Operator
 from pfbr.particles import Particles, weighted_cov, weighted_mean
 from pfbr.shapes import Key, Observation
+from pfbr.shift import remembered
 from pfbr.trusted import Trusted
 
 
@@ -140,7 +141,13 @@ class Session:
         if not isinstance(operator, Operator) and repair in (None, "never") and not keep_history:
             pass  # a rival, or an operator that is judged already
         elif repair is not None:
-            operator = Trusted(operator, repair=repair, keep_history=keep_history)  # type: ignore[arg-type] # it checks
+            used_to = remembered(operator) if isinstance(operator, Operator) else None
+            operator = Trusted(
+                operator,  # type: ignore[arg-type] # it checks
+                repair=repair,
+                keep_history=keep_history,
+                reference=used_to,
+            )
         elif keep_history:
             raise InputError('`keep_history` is for `repair="auto"`, which judges particles against all observations.')
         self.operator, self.model = operator, checked_methods_of(checked_model(model))

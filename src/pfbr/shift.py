@@ -1,7 +1,11 @@
 """How unlike what an operator is used to is this step: simple features of set and likelihood, and their distance."""
 
+import dataclasses
+import json
+
 import equinox as eqx
 import jax
+import numpy as np
 from jax import numpy as jnp
 from jaxtyping import Array, Float
 
@@ -10,7 +14,7 @@ from pfbr.likelihood import Likelihood
 from pfbr.models.base import Model, StateSpaceModel, has_observations
 from pfbr.operator import Operator
 from pfbr.shapes import Key, Matrix, Points, Scalar
-from pfbr.tasks import simulate
+from pfbr.tasks import Family, ModelFamily
 from pfbr.velocities.gaussian import affine_part, view
 
 NAMES = ("sharpness", "surprise", "curvature left", "skewness", "kurtosis")
@@ -53,15 +57,16 @@ class Reference(eqx.Module):
 
 
 def learn_reference(
-    key: Key, operator: Operator, model: Model, *, num_particles: int = 256, length: int = 25, streams: int = 16
+    key: Key, operator: Operator, law: Model | Family, *, num_particles: int = 256, length: int = 25, streams: int = 16
 ) -> Reference:
-    """Features of every step of simulated streams of the model: what the operator was, or would be, trained on."""
-    if not has_observations(model):
+    """Features of every step of streams like those that the operator was trained on: of a family, or of one model."""
+    if isinstance(law, Model) and not has_observations(law):
         raise ModelError(
-            f"{type(model).__name__} has no `sample_observation(key, x)`, against which a "
+            f"{type(law).__name__} has no `sample_observation(key, x)`, against which a "
             "shift is measured. Add the method, or leave the reference out."
         )
-    seen = _simulated(key, operator, model, num_particles, length, streams)
+    family = ModelFamily(law) if isinstance(law, Model) else law
+    seen = _simulated(key, operator, family, num_particles, length, streams)
     mean = jnp.mean(seen, axis=0)
     cov = (seen - mean).T @ (seen - mean) / seen.shape[0]
     # features that never vary (a Gaussian likelihood leaves no curvature) may not vary a little without alarm
@@ -69,11 +74,24 @@ def learn_reference(
     return Reference(mean, jnp.linalg.inv(scale))
 
 
+def remember(operator: Operator, reference: Reference) -> Operator:
+    """The operator with what it is used to among its provenance, so that a file says it."""
+    known = {"mean": np.asarray(reference.mean).tolist(), "unscale": np.asarray(reference.unscale).tolist()}
+    return dataclasses.replace(operator, provenance=json.dumps(json.loads(operator.provenance) | {"used_to": known}))
+
+
+def remembered(operator: Operator) -> Reference | None:
+    """What the operator is used to, if it was told; one that needs no training is used to nothing."""
+    known = json.loads(operator.provenance).get("used_to")
+    return None if known is None else Reference(jnp.asarray(known["mean"]), jnp.asarray(known["unscale"]))
+
+
 @eqx.filter_jit
-def _simulated(key, operator, model, num_particles, length, streams) -> Float[Array, "s f"]:
+def _simulated(key, operator, family, num_particles, length, streams) -> Float[Array, "s f"]:
     def one(stream_key):
         data_key, init_key, steps_key = jax.random.split(stream_key, 3)
-        observations = simulate(data_key, model, length)[0]
+        task = family.sample(data_key, length)
+        model, observations = task.model, task.observations
 
         def advance(state, inputs):
             step_key, observation = inputs

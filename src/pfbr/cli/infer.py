@@ -19,7 +19,7 @@ from pfbr.cli.output import check_writable, write_npz
 from pfbr.errors import InputError, PfbrError
 from pfbr.models import Model, observation_shape
 from pfbr.particles import weighted_cov, weighted_mean
-from pfbr.shift import learn_reference
+from pfbr.shift import learn_reference, remembered
 
 
 def infer(
@@ -39,7 +39,11 @@ def infer(
     keep_history: int = typer.Option(
         0, "--keep-history", min=0, help="Store so many observations, to judge an unknown at rest against all of them."
     ),
-    shift: bool = typer.Option(False, "--shift", help="Also how unlike the model's own simulated streams a step is."),
+    shift: bool = typer.Option(
+        False,
+        "--shift",
+        help="Also how unlike the model's own streams a step is; trained operators always say how unlike training.",
+    ),
 ) -> None:
     """Update a posterior with each observation of a stream.
 
@@ -63,8 +67,8 @@ def infer(
     chosen = named_operator(operator)
     problem = spec.resolve(model)
     key = jax.random.key(seed)
-    reference = None
-    if shift:
+    reference = remembered(chosen) if isinstance(chosen, pfbr.Operator) else None
+    if shift and reference is None:
         if not isinstance(chosen, pfbr.Operator):
             raise InputError("--shift is for operators that move particles by a flow, not for `solving`: leave it out.")
         reference = learn_reference(key, chosen, problem, num_particles=particles)

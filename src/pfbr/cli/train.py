@@ -16,6 +16,8 @@ from pfbr.cli.output import check_writable
 from pfbr.models import Model
 from pfbr.operator import Operator
 from pfbr.shapes import Key
+from pfbr.shift import learn_reference
+from pfbr.shift import remember as remember_shift
 from pfbr.training import Progress, TrainingSettings
 from pfbr.training.progress import describe, text_bar
 
@@ -89,6 +91,9 @@ def train_operator(
     except KeyboardInterrupt:
         console.print("stopped before the first validation: there is nothing to keep yet.")
         raise typer.Exit(130) from None
+    pfbr.save(out, trained)  # before anything else, so that a second Ctrl-C loses nothing
+    used_to = learn_reference(jax.random.fold_in(key, 1), trained, model, num_particles=particles)
+    trained = remember_shift(trained, used_to)
     pfbr.save(out, trained)
     finished = not latest or latest[0].fraction >= 1
     if finished:
