@@ -17,6 +17,7 @@ import numpy as np
 
 import pfbr
 from pfbr.baselines import OnePassSMC
+from pfbr.baselines.resampling import systematic
 from pfbr.families import TESTING
 from pfbr.metrics import cross_entropy
 from pfbr.online import trace
@@ -25,6 +26,15 @@ from pfbr.truth import exact
 
 TEST_SEED, STREAMS, PARTICLES, DRAWS = 40_000, 25, 256, 1000
 LENGTHS = {"mixture": 30, "range-only": 20, "banana": 20}  # 60 for the others
+
+
+class Thinned(OnePassSMC):
+    """Ten times the particles, judged by as many of them as the others have: the score of a kernel density grows with
+    the number of points, however good they are."""
+
+    def particles(self, state):
+        kept = systematic(jax.random.key(0), state.log_weights, PARTICLES)
+        return equally_weighted(state.points[kept])
 
 
 @eqx.filter_jit
@@ -49,7 +59,7 @@ def main():
     parser.add_argument("--operator", help="a trained operator for the plane")
     parser.add_argument("--families", default=",".join(TESTING))
     parser.add_argument("--seed", type=int, default=TEST_SEED)
-    parser.add_argument("--methods", help="names separated by commas; all by default")
+    parser.add_argument("--methods", help="names separated by semicolons; all by default")
     parser.add_argument("--out")
     args = parser.parse_args()
     methods = {"gaussian": (pfbr.gaussian_operator(), PARTICLES)}
@@ -59,8 +69,9 @@ def main():
     methods["solving"] = (pfbr.solving_operator(), PARTICLES)
     methods["one-pass SMC"] = (OnePassSMC(), PARTICLES)
     methods["one-pass SMC, ten times"] = (OnePassSMC(), 10 * PARTICLES)
+    methods["one-pass SMC, ten times, thinned"] = (Thinned(), 10 * PARTICLES)
     if args.methods:
-        methods = {name: methods[name] for name in args.methods.split(",")}
+        methods = {name: methods[name] for name in args.methods.split(";")}
     for name in args.families.split(","):
         length = LENGTHS.get(name, 60)
         keys = jax.random.split(jax.random.key(args.seed), STREAMS)
