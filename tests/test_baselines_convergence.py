@@ -47,10 +47,11 @@ def error_of_mean(method, model, observations, n, seeds=64):
     "name",
     [
         "smc",
-        "smc-optimal",
-        "ibis",
         # compilation is what costs; these have a quicker test of their own, below or in the contract
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("smc-multinomial", "aesmc-mlp", "enkf", "exact")),
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("smc-multinomial", "smc-optimal", "ibis", "aesmc-mlp", "enkf", "exact")
+        ),
     ],
 )
 def test_error_falls_with_the_root_of_the_number_of_particles(name):
@@ -95,6 +96,7 @@ def test_one_pass_keeps_mean_and_covariance_when_it_renews():
     assert np.all(np.abs(spread.mean(0) - 1.0) < 5 * spread.std(0, ddof=1) / 8)
 
 
+@pytest.mark.slow
 def test_one_pass_and_mirror_descent_come_closer_with_more_particles():
     observations = stream(STILL)
     for method in (baselines.OnePassSMC(), baselines.MirrorDescent()):

@@ -60,7 +60,11 @@ def test_ranks_of_one_more_draw_are_uniform_with_and_without_weights():
         assert scipy.stats.kstest(np.asarray(found), "uniform").pvalue > 1e-4
 
 
-@pytest.mark.parametrize("model", [LinearDynamics.random(0, 2), GaussianMean(2)], ids=["dynamics", "static"])
+@pytest.mark.parametrize(
+    "model",
+    [LinearDynamics.random(0, 2), pytest.param(GaussianMean(2), marks=pytest.mark.slow)],
+    ids=["dynamics", "static"],
+)
 def test_the_gaussian_operator_passes_and_a_sabotaged_one_fails(model):
     """A right operator is refused one time in twenty; the seed is fixed."""
     good = calibrate(jax.random.key(0), pfbr.gaussian_operator(), model, settings=SETTINGS)

@@ -138,6 +138,7 @@ def test_the_divergence_of_the_informed_velocity_is_the_trace_of_its_jacobian(ve
     assert np.allclose(divergence, traces, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_flat_batch_leaves_the_product_of_prior_and_factor(velocity):
     """Features of zero say nothing: N(0, I) times the factor is Gaussian, with mean and covariance in closed form."""
     model = MiniBatch(LogisticRegression(3), 4)

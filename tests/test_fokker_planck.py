@@ -61,6 +61,7 @@ def test_it_comes_closer_the_longer_it_flows(gaussian):
     assert scores[0] > scores[1] > scores[2]
 
 
+@pytest.mark.slow
 def test_it_finds_both_modes_of_a_mixture():
     """Thirty observations at once; as good as as many exact draws, to 0.05 nats, and a fair share in each mode."""
     single = GaussianMixture()

@@ -225,7 +225,7 @@ def test_an_operator_serves_the_models_it_was_made_for_with_any_number_of_partic
         pfbr.Session(KEY, operator, LogisticRegression(2), num_particles=16)  # any model of its dimension
 
 
-@pytest.mark.parametrize("name", ["residual", "paper"])
+@pytest.mark.parametrize("name", [pytest.param("residual", marks=pytest.mark.slow), "paper"])
 def test_sixteen_digits_if_the_user_wants_them(name, x64):
     """A user may have switched JAX to 64 bits."""
     operator = operator_of(0, name, MODEL, scale=0.3, width=6)

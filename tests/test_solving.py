@@ -94,6 +94,7 @@ def test_renewed_particles_know_their_density():
     np.testing.assert_allclose(jax.nn.logsumexp(new.log_weights), 0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_it_is_kalmans_update_with_dynamics():
     model = LinearDynamics.random(0, 2)
     observations = simulate(jax.random.key(1), model, 10)[0]

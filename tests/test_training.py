@@ -246,6 +246,7 @@ def test_what_cannot_be_done_is_refused(name, unbroken):
         attempt(unbroken[0])
 
 
+@pytest.mark.slow
 def test_training_goes_on_from_an_operator(unbroken):
     """The first validation of the second run is that of the operator it was given."""
     folder, operator, _ = unbroken

@@ -45,13 +45,16 @@ def checked_num_particles(num_particles) -> int:
 
 
 def _as_finite_array(values: ArrayLike, name: str) -> np.ndarray:
-    if np.iscomplexobj(values):
-        raise InputError(f"`{name}` holds complex numbers; pass the real and the imaginary part as two real values.")
     try:
-        with np.errstate(over="ignore"):  # a number beyond the precision in use becomes inf, and is refused as such
-            array = np.asarray(values, dtype=float).astype(jnp.result_type(float))
+        if not np.iscomplexobj(values):
+            with np.errstate(over="ignore"):  # a number beyond the precision in use becomes inf, and is refused as such
+                array = np.asarray(values, dtype=float).astype(jnp.result_type(float))
+        else:
+            array = None
     except (TypeError, ValueError) as error:
         raise InputError(f"`{name}` must be an array of numbers; got {type(values).__name__} ({error}).") from None
+    if array is None:
+        raise InputError(f"`{name}` holds complex numbers; pass the real and the imaginary part as two real values.")
     if not np.all(np.isfinite(array)):
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise InputError(

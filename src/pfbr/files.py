@@ -24,7 +24,7 @@ def write(path: str | os.PathLike, kind: str, header: dict, arrays: list[np.ndar
     """Write so that a kill at any moment leaves either the old file or the new one, never half of one."""
     arrays = [np.asarray(a) for a in arrays]  # not ascontiguousarray, which gives a number a dimension
     described = dict(header, arrays=[{"shape": list(a.shape), "dtype": str(a.dtype)} for a in arrays])
-    body = json.dumps(_strict(described), allow_nan=False).encode() + b"\n" + b"".join(a.tobytes() for a in arrays)
+    body = json.dumps(strict(described), allow_nan=False).encode() + b"\n" + b"".join(a.tobytes() for a in arrays)
     first = f"pfbr-{kind} {FORMAT} {hashlib.sha256(body).hexdigest()}\n".encode()
     path = Path(path)
     if not path.parent.is_dir():
@@ -79,10 +79,10 @@ def read(path: str | os.PathLike, kind: str) -> tuple[dict, list[np.ndarray]]:
     return header, arrays
 
 
-def _strict(value):
+def strict(value):
     """JSON has no word for NaN and infinity: null stands for them."""
     if isinstance(value, dict):
-        return {name: _strict(one) for name, one in value.items()}
+        return {name: strict(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_strict(one) for one in value]
+        return [strict(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

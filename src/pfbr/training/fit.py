@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
+from pfbr import files
 from pfbr.architectures import Architecture, architecture_of, build, choose, describe
 from pfbr.checks import checked_key, checked_methods_of, checked_model
 from pfbr.errors import InputError, ModelError, TrainingError
@@ -98,7 +99,7 @@ def fit(
         skipped_tasks=state.skipped,
         history=state.history,
     )
-    return dataclasses.replace(state.best, provenance=json.dumps(provenance)), state.history
+    return dataclasses.replace(state.best, provenance=json.dumps(files.strict(provenance))), state.history
 
 
 def _states(
