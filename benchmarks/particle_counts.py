@@ -17,11 +17,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("case", choices=CASES)
     parser.add_argument("--operator", default="gaussian", help="gaussian, or a file")
+    parser.add_argument("--counts", default=",".join(map(str, COUNTS)))
     parser.add_argument("--out")
     args = parser.parse_args()
     make, at, length, _ = CASES[args.case]
     operator = pfbr.gaussian_operator() if args.operator == "gaussian" else pfbr.load(args.operator)
-    for count in COUNTS:
+    for count in map(int, args.counts.split(",")):
         scores = judge(operator, make(), at, length, num_particles=count, num_streams=10, num_draws=1000)
         line = {
             "case": args.case,

@@ -46,8 +46,9 @@ def judge(operator, model, at, length, num_particles=256, num_streams=25, num_dr
         ours = trace(run_key, operator, model, observations, num_particles).particles
         means = truth.mean if hasattr(truth, "cov") else jax.vmap(lambda t: t.mean)(truth)
         return {
-            "exact": jax.vmap(cross_entropy)(best, draws),
-            "ours": jax.vmap(cross_entropy)(ours, draws),
+            # stage by stage: with many particles all stages at once would not fit into memory
+            "exact": jax.lax.map(lambda pair: cross_entropy(*pair), (best, draws)),
+            "ours": jax.lax.map(lambda pair: cross_entropy(*pair), (ours, draws)),
             "mean error, exact": jax.vmap(mean_error)(best, means),
             "mean error, ours": jax.vmap(mean_error)(ours, means),
             "mode mass error": jnp.abs(jnp.mean(ours.points[..., 1] > 0, -1) - jnp.mean(draws[..., 1] > 0, -1)),
