@@ -66,7 +66,7 @@ def test_error_falls_with_the_root_of_the_number_of_particles(name):
     assert -0.7 < slope < -0.3
 
 
-@pytest.mark.parametrize("name", ["smc", "smc-optimal", "aesmc-gru"])
+@pytest.mark.parametrize("name", ["smc", "smc-optimal", pytest.param("aesmc-gru", marks=pytest.mark.slow)])
 def test_evidence_is_unbiased(name):
     """E Ẑ = Z exactly, for any number of particles: z = 5 over 256 runs."""
     observations = stream(MOVING)
@@ -114,6 +114,7 @@ def test_exact_on_a_grid_is_the_grid_of_the_truth():
     assert np.all(np.abs(points.mean(0) - np.asarray(truth.mean)) < 5 * points.std(0) / 64 + 0.02)  # 0.02: the cells
 
 
+@pytest.mark.slow
 def test_variational_gaussians_reach_the_closed_form_as_steps_grow():
     observations = stream(STILL)
     truth = kalman(STILL, observations)
@@ -217,7 +218,7 @@ def test_tuning_prefers_the_better_setting():
     assert tuned.scores[1] < tuned.scores[0] < tuned.scores[2]
 
 
-@pytest.mark.parametrize("model", [STILL, MOVING], ids=["still", "moving"])
+@pytest.mark.parametrize("model", [STILL, pytest.param(MOVING, marks=pytest.mark.slow)], ids=["still", "moving"])
 def test_nuts_finds_the_kalman_posterior(model):
     """Mean within z = 5 of its own effective sample size, healthy chains."""
     observations = stream(model)

@@ -59,6 +59,7 @@ def test_draws_between_prior_and_posterior_have_the_density_they_should():
     assert np.allclose(scores, -precision * (points - mean), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_few_steps_lower_the_share_on_problems_not_seen():
     settings = pfbr.TrainingSettings(steps=60, batch=16, length=6, validate_every=60, validation_tasks=2)
     operator, _ = pfbr.fit(jax.random.key(0), GaussianMixture(), settings=settings, progress=False)

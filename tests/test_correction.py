@@ -218,6 +218,7 @@ def test_never_repairing_leaves_the_operators_particles(model):
     assert set(reported.info) >= {"ess", "pareto_k", "log_evidence", "log_evidence_increment", "repaired", "num_steps"}
 
 
+@pytest.mark.slow
 def test_a_step_unlike_the_models_own_streams_stands_out():
     model = LinearDynamics.random(0, 2)
     reference = learn_reference(jax.random.key(0), GAUSSIAN, model, num_particles=64)

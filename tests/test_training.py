@@ -162,7 +162,7 @@ def test_the_result_is_never_worse_than_the_start(unbroken):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"priors": "generative", "segments": 3}, {"through_stages": True}],
+    [{"priors": "generative", "segments": 3}, pytest.param({"through_stages": True}, marks=pytest.mark.slow)],
     ids=["segments of streams with generative priors", "through stages"],
 )
 def test_other_ways_to_train_take_steps(changes):
