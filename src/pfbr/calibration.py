@@ -5,8 +5,6 @@ uniform at every stage (Talts et al. 2018). The distribution of ranks is judged 
 (Säilynoja, Bürkner and Vehtari 2022). Only computes and writes records; `calibration_page` draws them.
 """
 
-import json
-import zipfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,15 +17,16 @@ from jaxtyping import Array, Float
 from scipy import stats
 
 from pfbr.checks import checked_key, checked_methods_of, checked_model, checked_num_particles
-from pfbr.errors import FileError, ModelError
+from pfbr.errors import ModelError
 from pfbr.models.base import Model, StateSpaceModel, has_observations
 from pfbr.online import OnlineMethod, trace
 from pfbr.particles import Particles, weighted_cov, weighted_mean
+from pfbr.records import read_arrays, write_arrays
 from pfbr.session import checked_fit_together
 from pfbr.shapes import Key
 from pfbr.tasks import simulate
 
-SETTINGS_FILE, ARRAYS_FILE = "calibration.json", "calibration.npz"
+RECORD = "calibration"  # the stem of its two files
 ECDF_POINTS = 50
 COVERAGES = (0.5, 0.8, 0.95)
 
@@ -58,22 +57,11 @@ class Calibration:
         return self.settings["verdict"]
 
     def save(self, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / SETTINGS_FILE).write_text(json.dumps(self.settings, indent=2) + "\n", encoding="utf-8")
-        np.savez_compressed(directory / ARRAYS_FILE, **self.arrays)  # type: ignore[arg-type]
+        write_arrays(directory, RECORD, self.settings, self.arrays)
 
     @classmethod
     def load(cls, directory: Path) -> "Calibration":
-        try:
-            settings = json.loads((directory / SETTINGS_FILE).read_text(encoding="utf-8"))
-            with np.load(directory / ARRAYS_FILE, allow_pickle=False) as arrays:
-                return cls(settings, {name: arrays[name] for name in arrays.files})
-        except FileNotFoundError:
-            raise FileError(
-                f"{str(directory)!r} holds no calibration. Make one with `pfbr calibrate OPERATOR SPEC --out DIR`."
-            ) from None
-        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
-            raise FileError(f"the records in {str(directory)!r} are damaged or cut short ({error}).") from error
+        return cls(*read_arrays(directory, RECORD, "pfbr calibrate OPERATOR SPEC --out DIR"))
 
 
 def calibrate(

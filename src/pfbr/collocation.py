@@ -17,9 +17,9 @@ import jax
 from jax import numpy as jnp
 from jaxtyping import Array, Float
 
-from pfbr.frame import Frame
+from pfbr.frame import frame_of
 from pfbr.likelihood import Likelihood
-from pfbr.shapes import Matrix, PerParticle, Point, Points, Scalar
+from pfbr.shapes import PerParticle, Point, Points, Scalar
 
 PARTICLES_PER_FIELD = 5  # fewer, and the equations fit the accident of the draw
 FOLDING = 0.4  # how much the fastest stretch counts beside the typical one: a step that folds space has no density
@@ -99,7 +99,7 @@ def rates(cloud: Cloud, likelihood: Likelihood, fields: Fields, ridge: float) ->
     """
     n, _ = cloud.points.shape
     weights = jnp.exp(cloud.log_weights)
-    frame = weighted_frame(cloud.points, weights)
+    frame = frame_of(cloud.points, weights)
     w, own_scores = frame.whiten(cloud.points), frame.covectors(cloud.scores)
 
     def log_likelihood(at: Point) -> Scalar:
@@ -172,14 +172,3 @@ def _gradient(left: PerParticle, share: PerParticle, value: Array, slopes: Array
     normal = (share[:, None] * scaled).T @ scaled + FIT_RIDGE * jnp.eye(value.shape[1], dtype=value.dtype)
     fitted = jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(normal), (share * (left - share @ left)) @ scaled)
     return jnp.einsum("nfa,f->na", slopes, fitted / jnp.sqrt(energy))
-
-
-def weighted_frame(points: Points, weights: PerParticle) -> Frame:
-    """The frame in which the weighted set has mean zero and covariance one (see `frame.frame_of`)."""
-    d = points.shape[1]
-    mean = weights @ points
-    centred = points - mean
-    covariance: Matrix = (weights[:, None] * centred).T @ centred
-    eye = jnp.eye(d, dtype=points.dtype)
-    scale = jnp.linalg.cholesky(covariance + (1e-6 * jnp.trace(covariance) / d + 1e-20) * eye)
-    return Frame(mean, scale, jax.scipy.linalg.solve_triangular(scale, eye, lower=True))

@@ -3,9 +3,7 @@
 Only computes and writes records; `pfbr.report` and `pfbr.figures` draw from them.
 """
 
-import json
 import time
-import zipfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,16 +15,16 @@ from jax import numpy as jnp
 
 from pfbr import truth
 from pfbr.baselines import OnePassSMC
-from pfbr.errors import FileError
 from pfbr.metrics import cross_entropy
 from pfbr.models import GaussianMixture, Model
 from pfbr.online import OnlineMethod, trace
 from pfbr.particles import Particles, equally_weighted
+from pfbr.records import read_arrays, write_arrays
 from pfbr.shapes import Key
 from pfbr.tasks import simulate
 
 TIMED_RUNS = 5
-SETTINGS_FILE, ARRAYS_FILE = "demo.json", "demo.npz"
+RECORD = "demo"  # the stem of its two files
 
 
 @dataclass(frozen=True)
@@ -51,23 +49,11 @@ class DemoRecord:
     arrays: dict[str, np.ndarray]
 
     def save(self, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / SETTINGS_FILE).write_text(json.dumps(self.settings, indent=2) + "\n", encoding="utf-8")
-        np.savez_compressed(directory / ARRAYS_FILE, **self.arrays)  # type: ignore[arg-type]
+        write_arrays(directory, RECORD, self.settings, self.arrays)
 
     @classmethod
     def load(cls, directory: Path) -> "DemoRecord":
-        try:
-            settings = json.loads((directory / SETTINGS_FILE).read_text(encoding="utf-8"))
-            with np.load(directory / ARRAYS_FILE, allow_pickle=False) as arrays:
-                return cls(settings, {name: arrays[name] for name in arrays.files})
-        except FileNotFoundError:
-            raise FileError(
-                f"{str(directory)!r} holds no records of a demonstration ({SETTINGS_FILE} and {ARRAYS_FILE}). "
-                "Make them with `pfbr demo --out DIR`."
-            ) from None
-        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
-            raise FileError(f"the records in {str(directory)!r} are damaged or cut short ({error}).") from error
+        return cls(*read_arrays(directory, RECORD, "pfbr demo --out DIR"))
 
 
 def run(

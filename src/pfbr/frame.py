@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 from jax import numpy as jnp
 
-from pfbr.shapes import Matrix, Point, Points
+from pfbr.shapes import Matrix, PerParticle, Point, Points
 
 
 class Frame(eqx.Module):
@@ -33,8 +33,8 @@ class Frame(eqx.Module):
         return jnp.sum(jnp.log(jnp.diagonal(self.scale)))
 
 
-def frame_of(points: Points) -> Frame:
-    """The frame of a set, defined whatever the set.
+def frame_of(points: Points, weights: PerParticle | None = None) -> Frame:
+    """The frame of a set, or of a weighted one, defined whatever the set.
 
     With enough particles this is their own mean and covariance (divided by n, so that whitened points have second
     moment exactly one). With fewer than 2d the covariance is drawn towards its diagonal, more so the fewer there
@@ -42,9 +42,9 @@ def frame_of(points: Points) -> Frame:
     average variance keeps collapsed directions finite.
     """
     n, d = points.shape
-    mean = jnp.mean(points, axis=0)
+    mean = jnp.mean(points, axis=0) if weights is None else weights @ points
     centred = points - mean
-    cov = centred.T @ centred / n
+    cov = centred.T @ centred / n if weights is None else (weights[:, None] * centred).T @ centred
     shrink = 0.5 * max(0.0, 1.0 - (n - 1) / (2 * d))  # from shapes alone: no branch at run time
     if shrink > 0:
         cov = (1 - shrink) * cov + shrink * jnp.diag(jnp.diagonal(cov))

@@ -7,9 +7,12 @@ import dataclasses
 import json
 import math
 import os
+import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from pfbr.errors import FileError
 
@@ -57,7 +60,7 @@ class Records:
             raise FileError(f"{self.directory} is a file; records need a directory. Choose another path.")
         self.directory.mkdir(parents=True, exist_ok=True)
         if settings is not None:
-            self._agree_on(settings)
+            agree_on(self.directory / SETTINGS, settings, "run")
         self._cut_torn_line()
 
     @property
@@ -92,23 +95,6 @@ class Records:
         latest = {(m.method, m.metric, m.stage, m.num_particles, m.seed): m for m in read}
         return list(latest.values())
 
-    def _agree_on(self, settings: dict[str, Any]) -> None:
-        path = self.directory / SETTINGS
-        text = json.dumps(settings, indent=2, sort_keys=True)
-        if path.is_file():
-            before = json.loads(path.read_text(encoding="utf-8"))
-            now = json.loads(text)
-            differing = sorted(k for k in before.keys() | now.keys() if before.get(k) != now.get(k))
-            if differing:
-                raise FileError(
-                    f"{self.directory} holds a run with other settings ({', '.join(differing)}). "
-                    "Choose another directory, or the same settings to go on with it."
-                )
-            return
-        temporary = path.with_suffix(".json.part")
-        temporary.write_text(text + "\n", encoding="utf-8")
-        os.replace(temporary, path)
-
     def _cut_torn_line(self) -> None:
         path = self.directory / MEASUREMENTS
         if path.is_file():
@@ -116,3 +102,41 @@ class Records:
             if content and not content.endswith(b"\n"):
                 with path.open("rb+") as file:
                     file.truncate(content.rfind(b"\n") + 1)
+
+
+def agree_on(path: Path, settings: dict[str, Any], what: str) -> None:
+    """Write down what a directory is for; refuse one that is for something else."""
+    text = json.dumps(settings, indent=2, sort_keys=True)
+    if path.is_file():
+        before, now = json.loads(path.read_text(encoding="utf-8")), json.loads(text)
+        differing = sorted(k for k in before.keys() | now.keys() if before.get(k) != now.get(k))
+        if differing:
+            raise FileError(
+                f"{path.parent} holds a {what} with other settings ({', '.join(differing)}). "
+                "Choose another directory, or the same settings to go on with it."
+            )
+        return
+    temporary = path.with_suffix(".json.part")
+    temporary.write_text(text + "\n", encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def write_arrays(directory: Path, stem: str, settings: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """What a run leaves that is not a list of numbers: STEM.json with its settings, STEM.npz with arrays by name."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / f"{stem}.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    np.savez_compressed(directory / f"{stem}.npz", **arrays)  # type: ignore[arg-type]
+
+
+def read_arrays(directory: Path, stem: str, command: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What `write_arrays` wrote; where there is nothing, the error names the `command` that makes it."""
+    try:
+        settings = json.loads((directory / f"{stem}.json").read_text(encoding="utf-8"))
+        with np.load(directory / f"{stem}.npz", allow_pickle=False) as arrays:
+            return settings, {name: arrays[name] for name in arrays.files}
+    except FileNotFoundError:
+        raise FileError(
+            f"{str(directory)!r} holds no records of a {stem} ({stem}.json and {stem}.npz). Make them with `{command}`."
+        ) from None
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise FileError(f"the records in {str(directory)!r} are damaged or cut short ({error}).") from error

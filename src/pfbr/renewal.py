@@ -10,7 +10,8 @@ import jax
 from jax import numpy as jnp
 
 from pfbr.baselines.resampling import systematic
-from pfbr.collocation import Cloud, weighted_frame
+from pfbr.collocation import Cloud
+from pfbr.frame import frame_of
 from pfbr.shapes import Key, PerParticle, Points
 
 NEIGHBOURS = 32  # effective number of particles within the kernel's width
@@ -37,7 +38,7 @@ def renew(key: Key, cloud: Cloud) -> Cloud:
     keep_key, noise_key = jax.random.split(key)
     n, d = cloud.points.shape
     weights = jnp.exp(cloud.log_weights)
-    frame = weighted_frame(cloud.points, weights)
+    frame = frame_of(cloud.points, weights)
     w = frame.whiten(cloud.points)
 
     def neighbourhood(at):

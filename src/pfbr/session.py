@@ -138,9 +138,9 @@ class Session:
         checked_fit_together(operator, checked_model(model))
         if undo < 0:
             raise InputError(f"`undo` is a number of past states to keep, 0 for none; got {undo}.")
-        if not isinstance(operator, Operator) and repair in (None, "never") and not keep_history:
-            pass  # a rival, or an operator that is judged already
-        elif repair is not None:
+        # a rival has no log density to be judged by, and what is `Trusted` already says how far
+        as_it_is = not isinstance(operator, Operator) and repair in (None, "never") and not keep_history
+        if repair is not None and not as_it_is:
             used_to = remembered(operator) if isinstance(operator, Operator) else None
             operator = Trusted(
                 operator,  # type: ignore[arg-type] # it checks
@@ -148,7 +148,7 @@ class Session:
                 keep_history=keep_history,
                 reference=used_to,
             )
-        elif keep_history:
+        elif repair is None and keep_history:
             raise InputError('`keep_history` is for `repair="auto"`, which judges particles against all observations.')
         self.operator, self.model = operator, checked_methods_of(checked_model(model))
         self._observation_shape = observation_shape(model)

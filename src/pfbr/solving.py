@@ -37,8 +37,8 @@ class SolvingOperator(OnlineMethod):
     steps as long as the cloud's own speed allows.
 
     What the velocity leaves over becomes the particles' weights. Where these grow uneven, the particles are renewed
-    (`renewal`); where a step would ruin them, they are reweighted instead of moved. So a step is never worse than that
-    of a particle filter, and nearly always a flow.
+    (`renewal`); where the flow breaks down or leads very far, they are weighed instead of moved. Equations are solved
+    at the particles only: an observation far out in the tail can still lead all of them astray, with even weights.
     """
 
     ridge: float = eqx.field(static=True, default=0.01)
@@ -87,7 +87,8 @@ class SolvingOperator(OnlineMethod):
         predict_key, move_key = jax.random.split(key)
         cloud = self.predict(predict_key, model, state.cloud)
         likelihood = Likelihood(model, observation)
-        alive = jnp.isfinite(likelihood.values(cloud.points))
+        values = likelihood.values(cloud.points)
+        alive = jnp.isfinite(values)
         flow_key, weigh_key = jax.random.split(move_key)
         # particles that the observation rules out have no weight left, and the evidence loses theirs
         log_weights = jnp.where(alive, cloud.log_weights, -jnp.inf)
@@ -105,6 +106,7 @@ class SolvingOperator(OnlineMethod):
         info["log_evidence_increment"] = log_evidence - state.log_evidence
         info["log_evidence"] = log_evidence
         info["alive"] = jnp.mean(alive)
+        info["nan"] = jnp.mean(jnp.isnan(values))
         info["ess"] = ess(cloud.log_weights)
         return SolvingState(cloud, state.stage + 1, log_evidence), info
 

@@ -26,9 +26,7 @@ from pfbr.shapes import Key, Observation, PerParticle, Points, Scalar
 from pfbr.shift import Reference
 from pfbr.tempering import temper
 
-ASTRAY = (
-    0.93  # share of the particles: a flow whose weights leave less is flagged (half a percent of a good one's steps)
-)
+ASTRAY = 0.93  # share of the particles: a flow whose weights leave less is flagged (how often: docs/trust.md)
 POOR, UNEVEN, HEAVY = 0.15, 0.35, 0.7  # shares of the particles, and k-hat: when weights cannot mend a step
 MISSED = 4.0  # standard errors by which the evidence may fall short of the one without a flow
 RESAMPLE = 0.5  # share of the particles below which a filter resamples before it goes on

@@ -23,6 +23,7 @@ from pfbr.data import deformation
 from pfbr.data.digits import Digits, load_digits
 from pfbr.data.reduction import Moments, Reduction, as_vectors, fit_reduction
 from pfbr.errors import FileError, InputError
+from pfbr.records import agree_on
 
 MANIFEST, REDUCTION, MOMENTS = "stream.json", "reduction.pfbr", "moments.pfbr"
 BLOCK = 2048  # images at a time: a few megabytes each
@@ -80,7 +81,7 @@ def prepare(
         raise FileError(f"{directory} is a file; the stream needs a directory. Choose another path.")
     directory.mkdir(parents=True, exist_ok=True)
     say = progress or (lambda *_: None)
-    _agree(directory, _identity(settings, digits))
+    agree_on(directory / MANIFEST, _identity(settings, digits), "stream")
     with ThreadPoolExecutor(workers or len(os.sched_getaffinity(0))) as pool:
         reduction = _whole(directory / REDUCTION, Reduction.load)
         if reduction is None:
@@ -181,20 +182,3 @@ def _fingerprint(digits: Digits) -> str:
 
 def _mark(reduction: Reduction) -> str:
     return hashlib.sha256(reduction.components.tobytes() + reduction.mean.tobytes()).hexdigest()
-
-
-def _agree(directory: Path, identity: dict[str, Any]) -> None:
-    """Write down what the directory is for; refuse one that is for something else."""
-    path = directory / MANIFEST
-    if path.is_file():
-        before = json.loads(path.read_text(encoding="utf-8"))
-        differing = sorted(k for k in before.keys() | identity.keys() if before.get(k) != identity.get(k))
-        if differing:
-            raise FileError(
-                f"{directory} holds a stream with other settings ({', '.join(differing)}). "
-                "Choose another directory, or the same settings to go on with it."
-            )
-        return
-    temporary = path.with_suffix(".json.part")
-    temporary.write_text(json.dumps(identity, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
