@@ -17,19 +17,21 @@ def to_arviz(result: Posterior | Trace, *, name: str = "x", stage: int = -1) -> 
     InferenceData, or a DataTree where arviz is 1.0 or later. One chain of n draws; many streams of a trace become
     chains. ArviZ's summaries know no weights, so that `posterior` holds equally weighted draws (systematic resampling,
     the particles themselves where weights are equal) and `weighted_posterior` the particles with their `log_weight`.
-    `sample_stats` holds weights, log densities and what the step said about itself.
+    `sample_stats` belongs to `posterior`, draw by draw: log densities, and what the step said about itself.
     """
     arviz = _arviz()
     points, log_weights, density, info = _parts(result, stage)
     kept = _resampled(log_weights)
+    own: dict[str, np.ndarray] = {} if density is None else {"log_density": density}
     groups: dict[str, dict[str, np.ndarray]] = {
         "posterior": {name: np.take_along_axis(points, kept[..., None], axis=1)},
-        "weighted_posterior": {name: points, "log_weight": log_weights},
-        "sample_stats": {"log_weight": log_weights, **({} if density is None else {"log_density": density}), **info},
+        "weighted_posterior": {name: points, "log_weight": log_weights, **own},
+        "sample_stats": {**{key: np.take_along_axis(value, kept, axis=1) for key, value in own.items()}, **info},
     }
-    if hasattr(arviz, "InferenceData"):
+    if int(arviz.__version__.split(".")[0]) < 1:  # by number: later ones still answer to the name InferenceData
         made = arviz.from_dict(posterior=groups["posterior"], sample_stats=groups["sample_stats"])
-        made.add_groups({"weighted_posterior": groups["weighted_posterior"]}, warn_on_custom_groups=False)
+        weighted = arviz.convert_to_dataset(groups["weighted_posterior"])
+        made.add_groups({"weighted_posterior": weighted}, warn_on_custom_groups=False)
         return made
     return arviz.from_dict(groups)
 
