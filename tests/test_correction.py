@@ -134,7 +134,7 @@ def filtered(request):
     model = LinearDynamics.random(0, d)
     observations = streams(model, num, length)
     truth = jax.jit(jax.vmap(lambda o: kalman(model, o)))(observations)
-    info, means = many(Trusted(pfbr.gaussian_operator(solver="tsit5", steps=4)), model, observations)
+    info, means = many(Trusted(GAUSSIAN), model, observations)
     bootstrap = many(BootstrapSMC(), model, observations)[0]["log_evidence_increment"].sum(1)
     return d, truth, info, means, bootstrap
 

@@ -8,6 +8,7 @@ import scipy.linalg
 from jax import numpy as jnp
 from weights import filled
 
+from pfbr.affine_steps import inverse_root
 from pfbr.errors import InputError
 from pfbr.flow import SOLVERS, FlowSettings, flow
 from pfbr.likelihood import Likelihood
@@ -75,6 +76,54 @@ def test_log_density_falls_by_the_log_derivative_of_the_map(x64):
     growth = 1 + x * (np.e - 1)
     np.testing.assert_allclose(got.points, np.e * x / growth, rtol=1e-7)
     np.testing.assert_allclose(got.log_density, -np.sum(1 - 2 * np.log(growth), axis=1), rtol=1e-6)
+
+
+def test_closed_form_steps_solve_the_same_equation_at_second_order(x64):
+    """A likelihood that is not quadratic, against a fifth-order solver; there and back again, too."""
+    points, log_density, likelihood = mixture_set(40)
+    velocity = GaussianVelocity()
+    right = moved(FlowSettings(solver="tsit5", steps=32), velocity, points, log_density, likelihood)
+
+    def error(steps):
+        settings = FlowSettings(solver="closed-form", steps=steps)
+        context = velocity.open(jax.random.key(0), points, likelihood)
+        there = eqx.filter_jit(flow)(settings, velocity, context, likelihood, points, log_density)
+        back = eqx.filter_jit(flow)(
+            settings, velocity, context, likelihood, there.points, there.log_density, reverse=True
+        )
+        return [
+            np.max(np.abs(there.points - right.points)),
+            np.max(np.abs(there.log_density - right.log_density)),
+            np.max(np.abs(back.points - points)),
+        ]
+
+    coarse, fine = np.array(error(8)), np.array(error(32))
+    assert np.all(fine < 2e-3)
+    assert np.all(np.log2(coarse / fine) / 2 > 1.7), (coarse, fine)
+
+
+def test_closed_form_steps_are_for_affine_velocities():
+    with pytest.raises(InputError, match="closed-form solver needs an affine velocity"):
+        moved(FlowSettings(solver="closed-form"), Logistic(), jnp.ones((3, 2)), jnp.ones(3))
+    with pytest.raises(InputError, match="equal steps"):
+        FlowSettings(solver="closed-form", tolerance=1e-3)
+
+
+@pytest.mark.parametrize("value", [-3.0, -0.6, -0.5, 0.0, 0.7, 50.0])
+def test_the_inverse_root_is_positive_and_smooth_also_where_curvature_is_negative(value, x64):
+    """(1 + λ)^(−½) where that is defined with room to spare; elsewhere positive, and its slope continues."""
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    matrix = jnp.asarray(basis @ np.diag([value, value, 0.3]) @ basis.T)
+    root = inverse_root(matrix)
+    if value > -0.5:
+        np.testing.assert_allclose(root @ root @ (np.eye(3) + matrix), np.eye(3), atol=1e-12)
+    assert np.all(np.linalg.eigvalsh(root) > 0)
+    direction = jnp.asarray(rng.normal(size=(3, 3)))
+    direction = direction + direction.T
+    slope = jax.jvp(inverse_root, (matrix,), (direction,))[1]
+    numeric = (inverse_root(matrix + 1e-5 * direction) - inverse_root(matrix - 1e-5 * direction)) / 2e-5
+    np.testing.assert_allclose(slope, numeric, rtol=1e-3, atol=1e-4 * np.max(np.abs(numeric)))
 
 
 def test_running_out_of_steps_is_not_passed_off_as_an_answer():

@@ -7,10 +7,11 @@ import equinox as eqx
 import jax
 from jax import numpy as jnp
 
+from pfbr.affine_steps import affine_steps
 from pfbr.errors import InputError
 from pfbr.likelihood import Likelihood
 from pfbr.shapes import PerParticle, Points, Scalar
-from pfbr.velocities.base import Velocity
+from pfbr.velocities.base import AffineVelocity, Velocity
 
 SOLVERS = {
     "midpoint": diffrax.Midpoint,
@@ -20,12 +21,14 @@ SOLVERS = {
     "tsit5": diffrax.Tsit5,
     "dopri5": diffrax.Dopri5,
 }
+CLOSED_FORM = "closed-form"  # for affine velocities: see `affine_steps`
 
 
 class FlowSettings(eqx.Module):
     """How the ODE is solved.
 
-    `steps` of equal length, or, when `tolerance` is given, steps that adapt to it (at most `max_steps`).
+    `steps` of equal length, or, when `tolerance` is given, steps that adapt to it (at most `max_steps`). The solver
+    "closed-form" serves affine velocities only, with equal steps.
     `gradient` is "checkpoint" (back-propagation through the solver, recomputing each step) or "adjoint" (the
     continuous adjoint of Appendix B: constant memory, a gradient of the continuous problem).
     """
@@ -37,8 +40,13 @@ class FlowSettings(eqx.Module):
     gradient: str = eqx.field(static=True, default="checkpoint")
 
     def __check_init__(self):
-        if self.solver not in SOLVERS:
-            raise InputError(f"`solver` must be one of {', '.join(SOLVERS)}; got {self.solver!r}.")
+        if self.solver not in (*SOLVERS, CLOSED_FORM):
+            raise InputError(f"`solver` must be one of {', '.join((*SOLVERS, CLOSED_FORM))}; got {self.solver!r}.")
+        if self.solver == CLOSED_FORM and (self.tolerance is not None or self.gradient != "checkpoint"):
+            raise InputError(
+                f"the {CLOSED_FORM} solver takes equal steps and is differentiated through. For `tolerance` or the "
+                f"continuous adjoint choose one of {', '.join(SOLVERS)}."
+            )
         if self.gradient not in ("checkpoint", "adjoint"):
             raise InputError(f'`gradient` must be "checkpoint" or "adjoint"; got {self.gradient!r}.')
         if self.steps < 1:
@@ -72,6 +80,16 @@ def flow(
     start, end = (1.0, 0.0) if reverse else (0.0, 1.0)
     state = (points, log_density) if support is None else (points, log_density, support)
     args = (velocity, context, likelihood)
+    if settings.solver == CLOSED_FORM:
+        if not isinstance(velocity, AffineVelocity):
+            raise InputError(
+                f"the {CLOSED_FORM} solver needs an affine velocity; {type(velocity).__name__} is none. "
+                f"Choose one of {', '.join(SOLVERS)}."
+            )
+        there = affine_steps(
+            velocity, context, likelihood, points, log_density, support, steps=settings.steps, reverse=reverse
+        )
+        return Moved(*there, jnp.asarray(settings.steps))
     if settings.tolerance is None and settings.gradient == "checkpoint":
         state = _equal_steps(settings, start, end, state, args)
         num_steps = jnp.asarray(settings.steps)

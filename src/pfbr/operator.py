@@ -121,7 +121,9 @@ def predictive_log_density(
     return total - jnp.log(float(components.shape[0]))
 
 
-def gaussian_operator(*, solver: str = "heun", steps: int = 8, tolerance: float | None = None, even: bool = True):
-    """An operator that needs no training: exact for linear-Gaussian models, usable at once on any model with a
-    differentiable likelihood."""
+def gaussian_operator(
+    *, solver: str = "closed-form", steps: int = 4, tolerance: float | None = None, even: bool = True
+):
+    """An operator that needs no training: exact for linear-Gaussian models, however sharp an observation, and usable at
+    once on any model with a differentiable likelihood."""
     return Operator(GaussianVelocity(), FlowSettings(solver=solver, steps=steps, tolerance=tolerance), even=even)

@@ -5,8 +5,9 @@ from typing import Any
 
 import equinox as eqx
 
+from pfbr.frame import Frame
 from pfbr.likelihood import Likelihood
-from pfbr.shapes import Key, PerParticle, Points, Scalar
+from pfbr.shapes import Key, Matrix, PerParticle, Point, Points, Scalar
 
 
 class Velocity(eqx.Module):
@@ -27,3 +28,16 @@ class Velocity(eqx.Module):
         self, t: Scalar, points: Points, support: Points, context: Any, likelihood: Likelihood
     ) -> tuple[Points, PerParticle]:
         """Velocity and divergence at `points`; the set's statistics are those of `support` (mostly the same points)."""
+
+
+class AffineVelocity(Velocity):
+    """A velocity that is affine in x: the flow of a Gaussian set under a quadratic likelihood, which has a closed form
+    (see `affine_steps`)."""
+
+    @abstractmethod
+    def tangent(self, support: Points, likelihood: Likelihood) -> tuple[Frame, Point, Matrix]:
+        """The frame of the set and, in it, slope ū and curvature M of the quadratic ū·w − ½ wᵀMw that the set sees."""
+
+    @abstractmethod
+    def clock(self, context: Any, tau: Scalar) -> Scalar:
+        """The power t of the likelihood at which the flow is at time τ, from t(0) = 0 to t(1) = 1."""

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 from pfbr.frame import Frame, frame_of
 from pfbr.likelihood import Likelihood
 from pfbr.shapes import Key, Matrix, PerParticle, Point, Points, Scalar
-from pfbr.velocities.base import Velocity
+from pfbr.velocities.base import AffineVelocity
 
 
 class Pace(eqx.Module):
@@ -19,6 +19,10 @@ class Pace(eqx.Module):
     """
 
     sharpness: Scalar
+
+    def time(self, tau: Scalar) -> Scalar:
+        """t(τ)."""
+        return jnp.expm1(jnp.log1p(self.sharpness) * tau) / self.sharpness
 
     def rate(self, tau: Scalar) -> Scalar:
         """dt/dτ."""
@@ -62,7 +66,7 @@ def affine_part(seen: View) -> tuple[Point, Matrix]:
     return push, 0.25 * (slope + slope.T)
 
 
-class GaussianVelocity(Velocity):
+class GaussianVelocity(AffineVelocity):
     """v(w) = ū + ½ C w in the frame of the current particles; no weights at all.
 
     A flat likelihood has no scores, and so moves nothing.
@@ -79,3 +83,11 @@ class GaussianVelocity(Velocity):
         rate = context.rate(t)
         velocity = seen.frame.vectors(push + seen.frame.whiten(points) @ half_slope)
         return rate * velocity, jnp.broadcast_to(rate * jnp.trace(half_slope), points.shape[:1])
+
+    def tangent(self, support: Points, likelihood: Likelihood) -> tuple[Frame, Point, Matrix]:
+        seen = view(support, likelihood)
+        push, half_slope = affine_part(seen)
+        return seen.frame, push, -2 * half_slope
+
+    def clock(self, context: Pace, tau: Scalar) -> Scalar:
+        return context.time(tau)
