@@ -75,9 +75,9 @@ def fit(
         if checkpoint is None:
             raise InputError("`resume` needs `checkpoint`, the file to go on from.")
         state = read_state(checkpoint, state, identity)
+    draw = _draw(family, settings, fresh, model)  # refuses before anything is computed
     held = _hold_out(hold_key, validation_family or family, settings)
     report = progress if callable(progress) else (text_bar() if progress else lambda _: None)
-    draw = _draw(family, settings, fresh, model)
     try:
         for reached in _states(run_key, state, draw, held, report):
             state = reached  # kept when Ctrl-C ends the loop
