@@ -1,106 +1,194 @@
 """A calibration's records to one HTML page that needs no network; draws what was measured."""
 
-import html
-import io
 from pathlib import Path
 
-import matplotlib
 import numpy as np
-from matplotlib.figure import Figure
 
-from pfbr.calibration import COVERAGES, ECDF_POINTS, Calibration, ecdf
-from pfbr.figures import COLOURS, STYLE
+from pfbr.calibration import Calibration
+from pfbr.experiments.page import write_page
+from pfbr.experiments.parts import Chart, Chooser, Finding, Look, Page, Series, Table
+from pfbr.uniformity import POINTS, ecdf
+from pfbr.verdict import COVERAGES, quantities
 
-MAX_COORDINATES = 6
-SHOWN_STAGES = 4
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>pfbr calibration</title><style>
-body{{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#16181d;background:#fff}}
-.verdict{{border-left:.4rem solid {colour};padding:.6rem 1rem;font-size:1.15rem;background:#f6f7f9}}
-svg{{width:100%;height:auto;min-width:42rem}} .figure{{overflow-x:auto}} p.note{{color:#5a606b;font-size:.9rem}}
-</style></head><body><h1>Calibration of {model}</h1><p class="verdict">{verdict}</p>
-<h2>Ranks of the truth</h2><p class="note">The distribution of ranks minus that of a uniform; lines are coordinates.
-A right posterior stays inside the band at all stages and coordinates together with probability {confidence:.0f} %.
-A line above zero all along says the posterior is too high, below too low; an S says it is too narrow or too wide.</p>
-<div class="figure">{ranks}</div>
-<h2>Coverage of central intervals</h2><p class="note">Share of {streams} streams whose truth lay in the interval;
-dashes are what it should be, shades two standard errors.</p>
-<div class="figure">{coverage}</div>{order}
-<p class="note">{streams} simulated streams of {length} observations, {num_particles} particles, seed {seed}. Records:
-calibration.json, calibration.npz.</p></body></html>
-"""
+SHOWN_STAGES, SHOWN_COORDINATES = 7, 6
+LEAST_SHOWN = 1e-12  # smaller p-values are drawn here
+BAND, LINE, DATA = "band", "line", "data"
+COLOURS = (
+    ("#1f63d2", "#6ea8ff"),
+    ("#d1541c", "#ff9a5c"),
+    ("#2e8b3d", "#6fd07e"),
+    ("#8e44ad", "#c58be0"),
+    ("#b8860b", "#f0c24b"),
+    ("#0c9a9a", "#43d3d0"),
+)
+LOOKS = {
+    BAND: Look("where a right posterior stays", "#5a606b", "#a2a9b6", "2 5"),
+    LINE: Look("refused below", "#b3261e", "#ff8a7a", "6 4"),
+    DATA: Look(quantities(1)[-1], "#16181d", "#eef0f4", "2 3"),
+    **{f"c{i}": Look("", light, dark) for i, (light, dark) in enumerate(COLOURS)},
+}
 
 
 def calibration_page(directory: Path) -> Path:
     """Draw `index.html` in the directory of a calibration, and return its path."""
     record = Calibration.load(directory)
     settings = record.settings
-    order = ""
-    if "order_gap" in settings:
-        order = (
-            "<h2>Order of the data</h2><p>Two orders of the same observations end "
-            f"{settings['order_gap']:.3f} posterior standard deviations apart (root mean square); two runs with the "
-            f"same order and other draws {settings['noise_gap']:.3f}.</p>"
-        )
-    page = PAGE.format(
-        colour="#2e7d4f" if record.trusted else COLOURS["smc"],
-        model=html.escape(settings["model"]),
-        verdict=html.escape(record.verdict),
-        confidence=100 * (1 - settings["level"]),
-        ranks=_svg(_rank_figure(record)),
-        coverage=_svg(_coverage_figure(record)),
-        order=order,
-        streams=settings["streams"],
-        length=settings["length"],
-        num_particles=settings["num_particles"],
-        seed=settings.get("seed", "not recorded"),
+    lines = _lines(record.arrays["p_values"])
+    whom = f"{settings.get('operator', 'an operator')} on {settings.get('spec', settings['model'])}"
+    if settings.get("repair", "off") != "off":
+        whom += f", repaired ({settings['repair']})"
+    page = Page(
+        title=f"Calibration: {whom}",
+        lead="Unknowns and streams were drawn from the model, and each stream followed. If the posterior is right, the "
+        "true unknown is one more draw of it: its rank among the particles is uniform at every stage.",
+        findings=_findings(record),
+        parts=[_chances(record, lines), _ranks(record, lines), _coverage(record, lines), _table(record)],
+        figures={},
+        facts=_facts(settings),
+        looks=LOOKS,
     )
-    path = directory / "index.html"
-    path.write_text(page, encoding="utf-8")
-    return path
+    return write_page(directory / "index.html", page)
 
 
-def _rank_figure(record: Calibration) -> Figure:
-    arrays = record.arrays
-    length = arrays["ranks"].shape[1]
-    stages = np.unique(np.linspace(0, length - 1, SHOWN_STAGES).round().astype(int))
-    points = np.arange(1, ECDF_POINTS) / ECDF_POINTS
-    curves = ecdf(arrays["ranks"])
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(10, 2.9), layout="constrained", facecolor="white")
-        axes = figure.subplots(1, len(stages), sharey=True, squeeze=False)[0]
-        for axis, stage in zip(axes, stages, strict=True):
-            low, high = arrays["band_low"] - points, arrays["band_high"] - points
-            axis.fill_between(points, low, high, color="#e4e7ec", linewidth=0)
-            colour = COLOURS["smc"] if arrays["outside"][stage] else COLOURS["pfbr"]
-            axis.plot(points, curves[:, stage, :MAX_COORDINATES] - points[:, None], color=colour, linewidth=1.2)
-            axis.axhline(0, color="#c9ccd3", linewidth=0.8)
-            axis.set(title=f"after {stage + 1}", xlabel="rank")
-        axes[0].set_ylabel("ECDF − uniform")
-    return figure
+def _lines(p: np.ndarray) -> list[tuple[int, str, str]]:
+    """(column, look, label) of what is drawn: the coordinates with the smallest p-values, in order; the likelihood."""
+    names = quantities(p.shape[1])
+    worst = sorted(np.argsort(p[:, :-1].min(axis=0), kind="stable")[:SHOWN_COORDINATES].tolist())
+    return [(j, f"c{i}", names[j]) for i, j in enumerate(worst)] + [(len(names) - 1, DATA, names[-1])]
 
 
-def _coverage_figure(record: Calibration) -> Figure:
-    coverage, streams = record.arrays["coverage"], record.settings["streams"]
-    stages = np.arange(1, coverage.shape[1] + 1)
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(10, 3.2), layout="constrained", facecolor="white")
-        axis = figure.subplots()
-        for nominal, found in zip(COVERAGES, coverage, strict=True):
-            error = 2 * np.sqrt(nominal * (1 - nominal) / streams)
-            axis.fill_between(stages, nominal - error, nominal + error, color="#e4e7ec", linewidth=0)
-            axis.axhline(nominal, color=COLOURS["exact"], linestyle="--", linewidth=0.8)
-            axis.plot(
-                stages, found[:, :MAX_COORDINATES], color=COLOURS["pfbr"], linewidth=1.2, marker=".", markersize=4
+def _findings(record: Calibration) -> list[Finding]:
+    settings = record.settings
+    found = [Finding(record.verdict, record.trusted), Finding(settings["advice"])]
+    if settings["failed"] and not settings["streams_not_finite"]:
+        failed = ", ".join(f"{name} at {count}" for name, count in settings["failed"].items())
+        found.append(Finding(f"Stages at which ranks are not uniform: {failed}."))
+    if "order_gap" in settings:
+        found.append(
+            Finding(
+                f"Two orders of the same observations end {settings['order_gap']:.3f} posterior standard deviations "
+                f"apart (root mean square); two runs of the same order with other draws {settings['noise_gap']:.3f}."
             )
-        axis.set(xlabel="observations so far", ylabel="coverage", ylim=(0, 1.02), yticks=COVERAGES)
-    return figure
+        )
+    return found
 
 
-def _svg(figure: Figure) -> str:
-    file = io.StringIO()
-    with matplotlib.rc_context(STYLE):
-        figure.savefig(file, format="svg", metadata={"Date": None})
-    text = file.getvalue()
-    return text[text.index("<svg") :]
+def _chances(record: Calibration, lines) -> Chooser:
+    p = record.arrays["p_values"]
+    stages = list(range(1, len(p) + 1))
+    level = record.settings["level"]
+    limit = level / p.size
+    shown = np.maximum(p, LEAST_SHOWN)
+    decades = int(np.ceil(-np.log10(min(shown.min(), limit))))
+    lowest = 10.0 ** -(decades if decades <= 6 else 2 * np.ceil(decades / 2))  # so that the ticks end at 1
+    series = [Series(look, stages, shown[:, j].tolist(), label=label) for j, look, label in lines]
+    series.append(Series(LINE, stages, [limit] * len(stages), label=f"refused below {limit:.1g}"))
+    chart = Chart("p-values", "observations so far", "p-value", series, y_scale="log", y_limits=(lowest, 1.0))
+    note = (
+        "The chance that ranks of a right posterior look at least as uneven, for each quantity and stage. One below "
+        f"the dashed line refuses the operator; a right one has any there {100 * level:.0f} % of the time, or less."
+    )
+    if p.min() < LEAST_SHOWN:
+        note += f" Chances below {LEAST_SHOWN:.0e} are drawn there."
+    if p.shape[1] - 1 > SHOWN_COORDINATES:
+        note += f" Of {p.shape[1] - 1} coordinates those with the {SHOWN_COORDINATES} smallest p-values are shown."
+    return Chooser("From which stage on not", note, ("",), {("all",): chart})
+
+
+def _ranks(record: Calibration, lines) -> Chooser:
+    points = np.arange(1, POINTS) / POINTS
+    low, high = record.arrays["band_low"] - points, record.arrays["band_high"] - points
+    curves = ecdf(record.arrays["ranks"])
+    band = _between(points, low, high, LOOKS[BAND].label)
+    reach = 1.05 * max(np.abs(end).max() for end in (low, high, curves - points[:, None, None]))
+    charts: dict[tuple[str, ...], Chart] = {}
+    for stage in _stages(record):
+        drawn = [Series(k, points.tolist(), (curves[:, stage, j] - points).tolist(), label=n) for j, k, n in lines]
+        title = f"after observation {stage + 1}"
+        charts[(str(stage + 1),)] = Chart(
+            title,
+            f"rank, after observation {stage + 1}",
+            "ECDF − uniform",
+            [band, *drawn],
+            y_limits=(-reach, reach),
+            zero="uniform",
+        )
+    worst = str(int(record.arrays["p_values"].min(axis=1).argmin()) + 1)
+    return Chooser(
+        "Ranks of the truth",
+        "The distribution of ranks minus a uniform one. A line above zero all along says that the posterior is too "
+        "high, below zero too low; up first and then down that it is too narrow, down and then up too wide. Shown "
+        "first: the stage with the smallest p-value.",
+        ("after observation",),
+        charts,
+        first=(worst,),
+    )
+
+
+def _coverage(record: Calibration, lines) -> Chooser:
+    coverage, streams = record.arrays["coverage"], record.settings["streams"]
+    stages = list(range(1, coverage.shape[1] + 1))
+    charts: dict[tuple[str, ...], Chart] = {}
+    for nominal, found in zip(COVERAGES, coverage, strict=True):
+        error = 2 * np.sqrt(nominal * (1 - nominal) / streams)
+        ends = np.full(len(stages), nominal - error), np.full(len(stages), min(1.0, nominal + error))
+        drawn = [Series(look, stages, found[:, j].tolist(), label=label) for j, look, label in lines[:-1]]
+        wanted = [
+            _between(stages, *ends, "± 2 standard errors"),
+            Series(BAND, stages, [nominal] * len(stages), label="as it should be"),
+        ]
+        name = f"{100 * nominal:.0f} %"
+        charts[(name,)] = Chart(name, "observations so far", f"truths in {name} intervals, share", [*wanted, *drawn])
+    return Chooser(
+        "Coverage of central intervals",
+        f"The share of {streams} streams whose truth lay in the central interval. Below the band intervals are too "
+        "narrow, above too wide; one in twenty points of a right posterior lies outside.",
+        ("interval",),
+        charts,
+        first=("95 %",),
+    )
+
+
+def _between(x, low: np.ndarray, high: np.ndarray, label: str) -> Series:
+    return Series(BAND, list(x), (0.5 * (low + high)).tolist(), (0.5 * (high - low)).tolist(), label=label, shade=True)
+
+
+def _table(record: Calibration) -> Table:
+    p, coverage = record.arrays["p_values"], record.arrays["coverage"].mean(axis=2)
+    failed = set(record.settings["failed_stages"])
+    rows = [
+        [
+            str(s + 1),
+            f"{p[s].min():.2g}",
+            "no" if s + 1 in failed else "yes",
+            *(f"{100 * c:.1f} %" for c in coverage[:, s]),
+        ]
+        for s in _stages(record)
+    ]
+    columns = [
+        "after observation",
+        "smallest p-value",
+        "uniform",
+        *(f"in {100 * c:.0f} % intervals" for c in COVERAGES),
+    ]
+    return Table("Numbers", "Coverage is the mean over coordinates.", columns, rows)
+
+
+def _stages(record: Calibration) -> list[int]:
+    """Some along the stream, and the worst; from 0."""
+    p = record.arrays["p_values"]
+    spread = np.linspace(0, len(p) - 1, min(SHOWN_STAGES, len(p))).round().astype(int).tolist()
+    return sorted({*spread, int(p.min(axis=1).argmin())})
+
+
+def _facts(settings: dict) -> list[str]:
+    facts = [
+        f"{settings['streams']} simulated streams of {settings['length']} observations, {settings['num_particles']} "
+        f"particles, seed {settings.get('seed', 'not recorded')}. Overall p-value {settings['p_value']:.2g}: the "
+        "smallest of all, times their number."
+    ]
+    if settings["interrupted"]:
+        facts.append("The run was stopped before all streams were done; this is of those that were.")
+    if "command" in settings:
+        facts.append(f"{settings['command']} ({settings['seconds']:.0f} s)")
+    return [*facts, "Records: calibration.json, calibration.npz."]

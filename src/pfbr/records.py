@@ -8,6 +8,7 @@ import json
 import math
 import os
 import zipfile
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -138,5 +139,5 @@ def read_arrays(directory: Path, stem: str, command: str) -> tuple[dict[str, Any
         raise FileError(
             f"{str(directory)!r} holds no records of a {stem} ({stem}.json and {stem}.npz). Make them with `{command}`."
         ) from None
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
         raise FileError(f"the records in {str(directory)!r} are damaged or cut short ({error}).") from error

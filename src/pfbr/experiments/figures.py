@@ -91,7 +91,9 @@ def _draw_series(axis: Axes, chart: Chart, series: Series) -> None:
         for tag, a, b in zip(series.tags, x, y, strict=False):
             axis.annotate(tag, (a, b), xytext=(6, 4), textcoords="offset points", fontsize=8, color=colour)
         return
-    axis.plot(x, y, linestyle=style, color=colour, linewidth=1.7, marker="o" if len(x) < 12 else None, markersize=3.5)
+    if not series.shade:
+        marker = "o" if len(x) < 12 else None
+        axis.plot(x, y, linestyle=style, color=colour, linewidth=1.7, marker=marker, markersize=3.5)
     if series.error is not None:
         error = np.asarray(series.error, float)
         axis.fill_between(x, y - error, y + error, color=colour, alpha=0.15, linewidth=0)

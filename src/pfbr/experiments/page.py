@@ -19,7 +19,8 @@ def write_page(path: Path, page: Page) -> Path:
     """Write the page; the same parts give the same file."""
     folder = resources.files("pfbr") / "page"
     text = (folder / "experiment.html").read_text(encoding="utf-8")
-    data: dict[str, Any] = {"looks": {name: dataclasses.asdict(look) for name, look in LOOKS.items()}, "parts": {}}
+    looks = {name: dataclasses.asdict(look) for name, look in {**LOOKS, **page.looks}.items()}
+    data: dict[str, Any] = {"looks": looks, "parts": {}}
     body = "\n".join(_part(f"part-{i}", part, data["parts"]) for i, part in enumerate(page.parts))
     for mark, piece in {
         "/*STYLE*/": "".join((folder / f"{name}.css").read_text(encoding="utf-8") for name in ("page", "experiment")),

@@ -53,6 +53,7 @@ class Series:
     error: Sequence[float] | None = None
     tags: Sequence[str] = ()  # a word for each point, shown beside it
     label: str = ""  # in the legend; nothing: that of its look
+    shade: bool = False  # only y ± error as a surface, without a line: where values ought to be
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,3 +146,4 @@ class Page:
     parts: Sequence[Part]
     figures: Mapping[str, "Sequence[Chart] | Drawing"]
     facts: Sequence[str] = ()  # sentences at the end: how it was made
+    looks: Mapping[str, Look] = dataclasses.field(default_factory=dict)  # of what is no method, beside LOOKS

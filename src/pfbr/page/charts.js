@@ -31,12 +31,12 @@ function scaleFor(kind, values, linearTo, limits) {
   if (from === to) { from -= 0.5; to += 0.5; }
   if (!limits) { const room = 0.05 * (to - from); from -= room; to += room; }
   const at = (v) => v === null || (kind === "log" && v <= 0) ? null : limits ? Math.min(1, Math.max(0, (bend(v) - from) / (to - from))) : (bend(v) - from) / (to - from);
-  return { at, ticks: ticksFor(kind, low, high, linearTo).filter((t) => { const p = at(t); return p >= -1e-6 && p <= 1 + 1e-6; }) };
+  return { at, ticks: ticksFor(kind, low, high, linearTo, kept.every(Number.isInteger)).filter((t) => { const p = at(t); return p >= -1e-6 && p <= 1 + 1e-6; }) };
 }
-function ticksFor(kind, low, high, linearTo) {
+function ticksFor(kind, low, high, linearTo, whole) { // whole numbers, such as stages, have no halves
   const even = (a, b, wanted) => {
     const rough = Math.max((b - a) / wanted, 1e-12), power = Math.pow(10, Math.floor(Math.log10(rough)));
-    const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= rough - 1e-12), ticks = [];
+    const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= rough - 1e-12 && (!whole || s % 1 === 0)) || 1, ticks = [];
     for (let t = Math.ceil(a / step - 1e-9) * step; t <= b + 1e-9 * step; t += step) ticks.push(Math.abs(t) < 1e-9 * step ? 0 : Number(t.toPrecision(6)));
     return ticks;
   };
@@ -107,6 +107,7 @@ function drawSeries(svg, chart, series, x, y, width) {
     const outline = [...edge(1), ...edge(-1).reverse()];
     if (outline.length > 2) make("path", { class: "band", d: "M" + outline.map((p) => `${p[0].toFixed(1)} ${p[1].toFixed(1)}`).join("L") + "Z", style: `fill: ${paint}` }, svg);
   }
+  if (series.shade) return;
   let d = "", pen = false;
   for (const spot of spots) {
     if (spot) d += `${pen ? "L" : "M"}${spot[0].toFixed(1)} ${spot[1].toFixed(1)}`;
@@ -116,13 +117,14 @@ function drawSeries(svg, chart, series, x, y, width) {
   if (series.x.length < 12) for (const spot of spots) if (spot) make("circle", { cx: spot[0], cy: spot[1], r: 3.2, style: `fill: ${paint}` }, svg);
 }
 function drawLegend(holder, chart) {
-  const entries = chart.series.map((s) => [s.label || data.looks[s.method].label, colour(s.method), chart.points ? null : data.looks[s.method].dash]);
+  const entries = chart.series.map((s) => [s.label || data.looks[s.method].label, colour(s.method), chart.points ? null : data.looks[s.method].dash, s.shade]);
   if (chart.zero) entries.push([chart.zero, "var(--ink)", ""]);
   if (chart.frontier.length) entries.push(["the frontier: nothing is both faster and better", "var(--soft)", ""]);
   const seen = new Set();
-  holder.replaceChildren(...entries.filter(([label]) => !seen.has(label) && seen.add(label)).map(([label, paint, dash]) => {
+  holder.replaceChildren(...entries.filter(([label]) => !seen.has(label) && seen.add(label)).map(([label, paint, dash, shade]) => {
     const item = document.createElement("span"), icon = make("svg", { viewBox: "0 0 24 10", "aria-hidden": "true" });
-    if (dash === null) make("circle", { cx: 12, cy: 5, r: 4.5, style: `fill: ${paint}` }, icon);
+    if (shade) make("rect", { class: "band", width: 24, height: 10, style: `fill: ${paint}` }, icon);
+    else if (dash === null) make("circle", { cx: 12, cy: 5, r: 4.5, style: `fill: ${paint}` }, icon);
     else make("line", { x1: 1, x2: 23, y1: 5, y2: 5, "stroke-width": 2.4, "stroke-dasharray": dash, style: `stroke: ${paint}` }, icon);
     item.append(icon, label);
     return item;
@@ -141,7 +143,7 @@ function tooltip(holder, svg, chart, x, width, left, right) { // the values unde
     const box = svg.getBoundingClientRect(), at = ((event.clientX - box.left) / box.width) * width;
     if (!places.length || at < left || at > width - right) return hide();
     const place = places.reduce((a, b) => (Math.abs(x(b) - at) < Math.abs(x(a) - at) ? b : a));
-    const values = chart.series.map((s) => [s, s.y[s.x.indexOf(place)]]).filter(([, v]) => v !== undefined);
+    const values = chart.series.filter((s) => !s.shade).map((s) => [s, s.y[s.x.indexOf(place)]]).filter(([, v]) => v !== undefined);
     values.sort((a, b) => (b[1] ?? Infinity) - (a[1] ?? Infinity));
     tip.replaceChildren(`${chart.x_label}: ${short(place)}`, ...values.map(([s, v]) => {
       const row = document.createElement("div");
