@@ -34,13 +34,14 @@ def chromium(tmp_path_factory):
 def drawn(request, tmp_path_factory):
     """Records of ranks made up for the purpose, and their page."""
     kind, dim = request.param.split(", ")
-    ranks = np.random.default_rng(0).uniform(size=(200, 25, int(dim) + 1))
+    ranks = np.random.default_rng(1).uniform(size=(200, 25, int(dim) + 1))
     whole = np.ones((200, 25), bool)
     if kind == "refused":
         ranks[:, 12:, 3] = 0.5 + 0.6 * (ranks[:, 12:, 3] - 0.5)
     if kind == "broken":
         whole[7, 20:] = False
     record = conclude(ranks, whole, CalibrationSettings())
+    assert record.trusted == (kind == "trusted")
     spec = f"my_very_long_module_name.py:a_model_with_{dim}_unknowns"
     described = {"model": "Mine", "operator": "a_file_of_mine.pfbr", "spec": spec, "seed": 3, "order_gap": 0.01}
     directory = tmp_path_factory.mktemp("calibration")

@@ -18,6 +18,7 @@ from pfbr.ranks import follow, simulated_streams
 from pfbr.records import read_arrays, write_arrays
 from pfbr.session import checked_fit_together
 from pfbr.shapes import Key
+from pfbr.trusted import Trusted
 from pfbr.uniformity import ecdf_band
 from pfbr.verdict import advice, judge, sentence
 
@@ -99,7 +100,7 @@ def calibrate(
     if sum(len(ranks) for ranks, _ in parts) < min(MIN_STREAMS, settings.streams):
         raise KeyboardInterrupt
     ranks, whole = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
-    record = conclude(ranks, whole, settings)
+    record = conclude(ranks, whole, settings, repaired=isinstance(method, Trusted))
     found: dict[str, Any] = {"model": type(model).__name__}
     if gaps is not None and np.all(np.isfinite(gaps)):
         found |= {"order_gap": gaps[0], "noise_gap": gaps[1]}
@@ -117,7 +118,9 @@ def _check(settings: CalibrationSettings) -> None:
         raise InputError(f"`level` is a probability between 0 and 1; got {settings.level}.")
 
 
-def conclude(ranks: np.ndarray, whole: np.ndarray, settings: CalibrationSettings) -> Calibration:
+def conclude(
+    ranks: np.ndarray, whole: np.ndarray, settings: CalibrationSettings, *, repaired: bool = False
+) -> Calibration:
     """The verdict on ranks (streams, stages, d + 1), with particles finite where `whole` (streams, stages)."""
     streams = len(ranks)  # fewer than asked for after Ctrl-C
     ranks = np.where(whole[..., None], ranks, np.nan)
@@ -132,6 +135,6 @@ def conclude(ranks: np.ndarray, whole: np.ndarray, settings: CalibrationSettings
         "streams_not_finite": 0 if judged.not_finite is None else judged.not_finite[0],
     }
     described["verdict"] = sentence(judged, streams)
-    described["advice"] = advice(judged, streams, settings.level)
+    described["advice"] = advice(judged, streams, settings.level, repaired=repaired)
     arrays = {"p_values": judged.p_by_rank, "coverage": judged.coverage, "band_low": low, "band_high": high}
     return Calibration(described, {"ranks": ranks, **arrays})

@@ -62,7 +62,7 @@ def _findings(record: Calibration) -> list[Finding]:
     found = [Finding(record.verdict, record.trusted), Finding(settings["advice"])]
     if settings["failed"] and not settings["streams_not_finite"]:
         failed = ", ".join(f"{name} at {count}" for name, count in settings["failed"].items())
-        found.append(Finding(f"Stages at which ranks are not uniform: {failed}."))
+        found.append(Finding(f"Not uniform: {failed} of {settings['length']} stages."))
     if "order_gap" in settings:
         found.append(
             Finding(

@@ -20,6 +20,7 @@ class Judged:
     failed: dict[str, int]  # how many stages each quantity failed at
     p_value: float
     p_by_rank: np.ndarray
+    outside: np.ndarray  # (stages, quantities): refused
     coverage: np.ndarray  # (3, stages, d)
     not_finite: tuple[int, int] | None  # streams with particles that are not finite, and the first stage
 
@@ -38,6 +39,7 @@ def judge(ranks: np.ndarray, whole: np.ndarray, level: float) -> Judged:
         failed={name: int(count) for name, count in zip(names, outside.sum(axis=0), strict=True) if count},
         p_value=float(min(1.0, p.size * p.min())),
         p_by_rank=p,
+        outside=outside,
         coverage=np.stack([np.mean(off_centre <= c / 2, axis=0) for c in COVERAGES]),
         not_finite=(int(lost.any(axis=1).sum()), int(np.flatnonzero(lost.any(axis=0))[0]) + 1) if lost.any() else None,
     )
@@ -51,7 +53,6 @@ def quantities(num: int) -> list[str]:
 def sentence(judged: Judged, streams: int) -> str:
     """Whether to trust the operator, and from which stage on not."""
     length, stages = judged.coverage.shape[1], judged.failed_stages
-    held = 100 * judged.coverage[-1].mean(axis=1)
     if judged.not_finite is not None:
         num, first = judged.not_finite
         return (
@@ -61,16 +62,18 @@ def sentence(judged: Judged, streams: int) -> str:
     if not stages:
         return (
             f"Trust this operator on streams like these: at each of {length} stages the ranks of {streams} truths look "
-            f"uniform, and 95 % intervals held the truth {held.mean():.1f} % of the time."
+            f"uniform, and 95 % intervals held the truth {100 * judged.coverage[-1].mean():.1f} % of the time."
         )
+    wrong = judged.outside[:, :-1]  # the coordinates; where only the likelihood is wrong, all of these stages
+    held = judged.coverage[-1][wrong] if wrong.any() else judged.coverage[-1][np.array(stages) - 1]
     return (
         f"Do not trust this operator {_where(stages, length)}: the ranks of the truths are not uniform there (a right "
         f"operator looks this bad {odds(judged.p_value)}), and 95 % intervals held the truth "
-        f"{held[np.array(stages) - 1].mean():.1f} % of the time."
+        f"{100 * held.mean():.1f} % of the time."
     )
 
 
-def advice(judged: Judged, streams: int, level: float) -> str:
+def advice(judged: Judged, streams: int, level: float, *, repaired: bool) -> str:
     """What to do next."""
     if not judged.failed_stages:
         return f"Faults too small for {streams} streams stay unseen; more --streams see more."
@@ -86,7 +89,8 @@ def advice(judged: Judged, streams: int, level: float) -> str:
         blind = (
             "Each coordinate by itself looks right: it misses what the data say, or how coordinates belong together. "
         )
-    return f"This is no accident. {use}{blind}Try --repair auto, or train the operator longer or on longer streams."
+    more = "more --particles" if repaired else "--repair auto"
+    return f"This is no accident. {use}{blind}Try {more}, or train the operator longer or on longer streams."
 
 
 def odds(p: float) -> str:
