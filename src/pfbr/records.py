@@ -125,8 +125,15 @@ def agree_on(path: Path, settings: dict[str, Any], what: str) -> None:
 def write_arrays(directory: Path, stem: str, settings: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """What a run leaves that is not a list of numbers: STEM.json with its settings, STEM.npz with arrays by name."""
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / f"{stem}.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
-    np.savez_compressed(directory / f"{stem}.npz", **arrays)  # type: ignore[arg-type]
+    half = {suffix: directory / f".{stem}-{os.getpid()}.{suffix}" for suffix in ("npz", "json")}  # whole or not there
+    try:
+        np.savez_compressed(half["npz"], **arrays)  # type: ignore[arg-type]
+        half["json"].write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+        for suffix, path in half.items():
+            os.replace(path, directory / f"{stem}.{suffix}")
+    finally:
+        for path in half.values():
+            path.unlink(missing_ok=True)
 
 
 def read_arrays(directory: Path, stem: str, command: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
