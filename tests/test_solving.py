@@ -62,7 +62,8 @@ def test_the_rates_of_density_and_score_are_those_of_one_field(x64):
 def test_the_velocity_takes_the_weight_out_of_a_bent_likelihood(x64):
     """What is left over on the banana is a twentieth of the variance that an unmoved cloud would have, and less than
     a third of what the affine velocity leaves."""
-    cloud, likelihood = gaussian_cloud(400), Likelihood(Banana(), jnp.array([1.5]))
+    # as many as with the twin above: one compilation
+    cloud, likelihood = gaussian_cloud(401), Likelihood(Banana(), jnp.array([1.5]))
     still = np.var(likelihood.values(cloud.points))
     left = {f: np.var(rates(cloud, likelihood, f, 0.01)[0].log_weights) for f in (CUBIC, Fields(2, 1, -1))}
     assert left[CUBIC] < 0.05 * still
@@ -83,7 +84,7 @@ def test_renewed_particles_know_their_density():
     its density, and its density has mass one: the mean of N(0, 1)/q over it, standard error 0.04."""
     cloud = gaussian_cloud(512)
     cloud = eqx.tree_at(lambda c: c.log_weights, cloud, jax.nn.log_softmax(cloud.points[:, 0]))
-    new = renew(jax.random.key(0), cloud)
+    new = eqx.filter_jit(renew)(jax.random.key(0), cloud)
     weights = jnp.exp(cloud.log_weights)
     mean = weights @ cloud.points
     np.testing.assert_allclose(jnp.mean(new.points, 0), mean, atol=0.15)
@@ -156,8 +157,7 @@ class Half(GaussianMean):
 def test_a_session_with_an_observation_that_rules_out_and_one_that_says_nothing():
     session = pfbr.Session(jax.random.key(0), OPERATOR, Half(2, observation_std=1.0), num_particles=1024)
     before = session.update([5.0, 5.0, 0.0])
-    start = OPERATOR.init(jax.random.key(0), Half(2), 1024)
-    assert before.particles.shape == start.cloud.points.shape
+    assert before.particles.shape == (1024, 2)
     np.testing.assert_allclose(before.weights, 1 / 1024, rtol=1e-4)
     np.testing.assert_allclose(before.mean(), 0, atol=1e-3)  # even draws with matched moments, untouched
     assert abs(before.info["log_evidence"]) < 1e-4
