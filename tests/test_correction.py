@@ -151,7 +151,7 @@ def test_the_log_evidence_is_kalmans_with_a_tenth_of_the_variance_of_bootstrap_s
 def test_a_good_operator_is_not_flagged(filtered):
     _, _, info, _, _ = filtered
     assert np.mean(info["flagged"]) <= 0.01
-    assert np.all(info["repaired"] <= info["flagged"])
+    assert np.sum(info["repaired"]) == 0
 
 
 @pytest.fixture(scope="module")
@@ -160,25 +160,30 @@ def sabotaged():
     return operator_of(0, "residual", SHARP, width=8, num_features=4, scale=2.0)
 
 
-def test_a_bad_operator_is_flagged_at_once_and_its_weights_mend_it():
-    """The paper's operator with random weights, on the system of the other tests. Posterior means within Monte Carlo
-    error: the average error of 40 streams at four standard errors, the root mean square no more than 1.5 times that of
-    as many exact draws. Uncorrected means are 0.5 and more off."""
+@pytest.mark.parametrize("try_again", [False, True])
+def test_a_bad_operator_is_flagged_at_once_and_mended(try_again):
+    """The paper's operator with random weights, on the system of the other tests, mended by its weights alone or by the
+    training-free flow where that is better. Posterior means within Monte Carlo error: the mean error of 40 streams at
+    four standard errors, the root mean square no more than 1.5 times that of as many exact draws. Uncorrected means are
+    0.5 and more off."""
     model = LinearDynamics.random(0, 2)
     operator = operator_of(0, "paper", model, width=16)
     observations = streams(model, 40, 6)
     truth = jax.jit(jax.vmap(lambda o: kalman(model, o)))(observations)
-    plain = many(Trusted(operator, repair="never"), model, observations)
-    info, means = many(Trusted(operator), model, observations)
     std = np.sqrt(np.diagonal(truth.cov, axis1=-2, axis2=-1))
+    info, means = many(Trusted(operator, try_again=try_again), model, observations)
     error = (np.asarray(means) - truth.mean) / std
-    assert np.mean(plain[0]["flagged"][:, :2].max(1)) > 0.95  # by the second observation
-    assert np.sqrt(np.mean(((plain[1] - truth.mean) / std) ** 2)) > 0.5
     by_stream = error.mean(1)
     assert np.all(np.abs(by_stream.mean(0)) < 4 * by_stream.std(0) / np.sqrt(40))
-    assert np.sqrt(np.mean(error**2)) < 1.5 / np.sqrt(N)
+    assert np.sqrt(np.mean(error**2)) < (0.2 if try_again else 1.5) / np.sqrt(N)
     ratio = np.exp(np.asarray(info["log_evidence"][:, -1] - truth.log_evidence[:, -1]))
-    assert abs(ratio.mean() - 1) < 4 * ratio.std() / np.sqrt(40)
+    assert abs(ratio.mean() - 1) < 4 * ratio.std() / np.sqrt(40) + 1e-4
+    assert np.all(np.isin(info["repaired"], [0, 1] if try_again else [0, 2]))
+    if try_again:
+        assert np.mean(info["repaired"]) > 0.5
+        plain = many(Trusted(operator, repair="never"), model, observations)
+        assert np.mean(plain[0]["flagged"][:, :2].max(1)) > 0.95  # by the second observation
+        assert np.sqrt(np.mean(((plain[1] - truth.mean) / std) ** 2)) > 0.5
 
 
 @pytest.mark.parametrize("keep_history", [pytest.param(0, marks=pytest.mark.slow), 8])
@@ -186,9 +191,9 @@ def test_a_bad_operator_is_repaired_where_the_unknown_rests(sabotaged, keep_hist
     model = GaussianMean(2, observation_std=1.0)
     observations = streams(model, 40, 6)
     truth = jax.jit(jax.vmap(lambda o: kalman(model, o)))(observations)
-    info, means = many(Trusted(sabotaged, keep_history=keep_history), model, observations)
+    info, means = many(Trusted(sabotaged, keep_history=keep_history, try_again=False), model, observations)
     error = (np.asarray(means) - truth.mean) / np.sqrt(np.diagonal(truth.cov, axis1=-2, axis2=-1))
-    assert np.mean(info["repaired"]) > 0.2
+    assert np.mean(info["repaired"] == 2) > 0.2
     assert np.sqrt(np.mean(error**2)) < (2 if keep_history else 4) / np.sqrt(N)
     gap = np.asarray(info["log_evidence"][:, -1] - truth.log_evidence[:, -1])
     if keep_history:
@@ -255,7 +260,7 @@ def test_a_mode_that_the_flow_leaves_behind_is_found():
     info, means = many(Trusted(GAUSSIAN), model, streams(model, 40, 6))
     end = np.asarray(means)[:, -1, 0]
     assert abs(end.mean()) < 4 * end.std() / np.sqrt(40)
-    assert np.mean(info["repaired"]) > 0.1
+    assert np.mean(info["repaired"] == 2) > 0.1
 
 
 def test_a_cloud_of_two_modes_is_smoothed_less_than_one():

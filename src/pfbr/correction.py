@@ -18,6 +18,7 @@ from pfbr.shapes import PerParticle, Points, Scalar
 MAX_ANCHORS = 512  # of the continued density: its cost grows with their cube
 KERNEL_WIDTH = 1.5  # in the frame of the anchors
 REACH, FALL = 1.0, 0.25  # idem: how far from the nearest anchor a continuation goes, and how fast it falls after that
+FITS, FARTHEST = 0.03, 10.0  # nats: a quadratic that leaves less than this is believed farther, up to so many times
 NUGGET = 1e-4  # of the kernel matrix: float32 must invert it
 
 
@@ -51,7 +52,8 @@ def continued_log_density(anchors: Points, values: PerParticle, at: Points) -> P
     """A log density known at the `anchors`, continued to the points `at`: how a past without memory is re-evaluated.
 
     A quadratic fitted to the values, exact for Gaussians, plus a Gaussian-kernel interpolation of what it leaves, in
-    the frame of the anchors. Approximate: good between the anchors, a quadratic a little beyond them, and then nothing.
+    the frame of the anchors. Approximate: good between the anchors, a quadratic beyond them, as far as what it leaves
+    is small among them (it errs with the third power of the distance), and then nothing.
     """
     step = max(1, anchors.shape[0] // MAX_ANCHORS)
     anchors, values = anchors[::step], values[::step]
@@ -75,7 +77,8 @@ def continued_log_density(anchors: Points, values: PerParticle, at: Points) -> P
     # a set that has collapsed has no kernel matrix to invert: the quadratic alone then
     value = level + _quadratic(there, crossed=crossed) @ weights + jnp.where(jnp.isfinite(smooth), smooth, 0.0)
     # a quadratic that opens upwards would draw chains away for ever: no higher than the anchors, and down far from them
-    beyond = jnp.maximum(jnp.sqrt(jnp.min(apart, axis=1)) - REACH, 0.0)
+    fit = jnp.cbrt(FITS / (jnp.sqrt(jnp.mean(left**2)) + 1e-9))
+    beyond = jnp.maximum(jnp.sqrt(jnp.min(apart, axis=1)) - REACH * jnp.clip(fit, 1.0, FARTHEST), 0.0)
     return jnp.minimum(value, jnp.max(values) + 1.0) - 0.5 * (beyond / FALL) ** 2
 
 

@@ -20,6 +20,7 @@ from pfbr.checks import (
 )
 from pfbr.errors import InputError, LikelihoodError
 from pfbr.models.base import Model, observation_shape
+from pfbr.models.withdrawn import Withdrawn
 from pfbr.online import OnlineMethod, Trace, trace, trace_many
 from pfbr.operator import Operator
 from pfbr.particles import Particles, weighted_cov, weighted_mean
@@ -154,32 +155,57 @@ class Session:
         self._observation_shape = observation_shape(model)
         self._state = init(init_key, operator, model, num_particles=num_particles)
         self.stage = 0
-        self._past: deque = deque(maxlen=undo)  # states before the last observations
+        self._past: deque = deque(maxlen=undo)  # states before the last changes, and their stages
 
     def update(self, observation: ArrayLike) -> Posterior:
         """The posterior after one more observation."""
-        array = checked_observation(self.model, self._observation_shape, observation)
-        stage = np.asarray(self.stage, np.int32)
-        state, info = _numbered_step(self._key, stage, self.operator, self.model, self._state, array)
-        particles = self.operator.particles(state)
-        if float(info.get("nan", 0.0)) > 0:
-            raise LikelihoodError(_not_a_number(f"observation {self.stage + 1}", float(info["nan"])))
-        if not _has_posterior(particles, info):
-            raise LikelihoodError(_no_posterior(f"observation {self.stage + 1}"))
-        self._past.append(self._state)
-        self._state, self.stage = state, self.stage + 1
-        return Posterior(particles, info)
+        return self._moved_on(self.model, observation, self.stage + 1, f"observation {self.stage + 1}")
 
-    def retract(self) -> Posterior:
-        """Take the last observation back, and for moving unknowns the move before it; the posterior is then bit for
-        bit what it was. So many observations in a row can be taken back as `undo` says."""
+    def retract(self, observation: ArrayLike | None = None) -> Posterior:
+        """Take an observation back.
+
+        Without an argument, the last one, and for moving unknowns the move before it; the posterior is then bit for
+        bit what it was. So many in a row can be taken back as `undo` says. With an argument, that one, however long
+        ago it came: where the unknown is at rest the flow is run backwards through it, which is as exact as an update
+        (`info` says how far to trust it) and can itself be undone.
+        """
+        if observation is not None:
+            return self._withdrawn(observation)
         if not self._past:
             why = f"the {self._past.maxlen} past states that it keeps are used up. Make it with a larger `undo`"
             if self.stage == 0:
                 why = "there has been no observation yet; update it first"
             raise InputError(f"this session has nothing to retract: {why}.")
-        self._state, self.stage = self._past.pop(), self.stage - 1
+        self._state, self.stage = self._past.pop()
         return self.posterior
+
+    def _withdrawn(self, observation: ArrayLike) -> Posterior:
+        if not isinstance(self.operator, Operator | Trusted):
+            raise InputError(
+                f"only an operator's flow runs backwards; {type(self.operator).__name__} can take back the last "
+                "observation only: call `retract()`."
+            )
+        if self.stage == 0:
+            raise InputError("this session has nothing to retract: there has been no observation yet.")
+        array = checked_observation(self.model, self._observation_shape, observation)
+        history = getattr(self._state, "history", None)
+        if history is not None and not any(np.array_equal(one, array) for one in history.stored[: int(history.count)]):
+            raise InputError(f"{array} is not among the {int(history.count)} observations that this session has kept.")
+        return self._moved_on(Withdrawn(self.model), array, self.stage - 1, f"taking back {array}")
+
+    def _moved_on(self, model: Model, observation: ArrayLike, stage: int, what: str) -> Posterior:
+        """The next state, unless it is none; then nothing has changed."""
+        array = checked_observation(self.model, self._observation_shape, observation)
+        number = np.asarray(self.stage if stage > self.stage else -self.stage, np.int32)
+        state, info = _numbered_step(self._key, number, self.operator, model, self._state, array)
+        particles = self.operator.particles(state)
+        if float(info.get("nan", 0.0)) > 0:
+            raise LikelihoodError(_not_a_number(what, float(info["nan"])))
+        if not _has_posterior(particles, info):
+            raise LikelihoodError(_no_posterior(what))
+        self._past.append((self._state, self.stage))
+        self._state, self.stage = state, stage
+        return Posterior(particles, info)
 
     @property
     def posterior(self) -> Posterior:

@@ -18,19 +18,22 @@ from pfbr.errors import InputError
 from pfbr.flow import Moved, flow
 from pfbr.likelihood import Likelihood
 from pfbr.models.base import Model, StateSpaceModel
+from pfbr.models.withdrawn import Withdrawn
 from pfbr.online import OnlineMethod
-from pfbr.operator import Operator, predictive_log_density
+from pfbr.operator import Operator, gaussian_operator, predictive_log_density
 from pfbr.particles import Particles, equally_weighted, ess, normalise
 from pfbr.predictive import GaussianPredictive, plain, smoothed
 from pfbr.shapes import Key, Observation, PerParticle, Points, Scalar
 from pfbr.shift import Reference
 from pfbr.tempering import temper
+from pfbr.velocities.gaussian import GaussianVelocity
 
 ASTRAY = 0.93  # share of the particles: a flow whose weights leave less is flagged (how often: docs/trust.md)
 POOR, UNEVEN, HEAVY = 0.15, 0.35, 0.7  # shares of the particles, and k-hat: when weights cannot mend a step
 MISSED = 4.0  # standard errors by which the evidence may fall short of the one without a flow
 RESAMPLE = 0.5  # share of the particles below which a filter resamples before it goes on
 REPAIRS = ("auto", "never", "always")
+REPAIRED = ("no", "by the training-free flow", "by tempered SMC")  # what the numbers in info["repaired"] mean
 
 
 class TrustedState(eqx.Module):
@@ -65,12 +68,26 @@ def unusable(report: dict, num_particles: int) -> Scalar:
     return bad | (report["missed"] > MISSED) | ~jnp.isfinite(report["total"])
 
 
+class Proposal(eqx.Module):
+    """A flow from before the observation, its log weights, and what these say about it."""
+
+    moved: Moved
+    log_target: PerParticle
+    log_weights: PerParticle
+    increment: Scalar
+    report: dict
+
+    @property
+    def particles(self) -> Particles:
+        return Particles(self.moved.points, normalise(self.log_weights), self.moved.log_density)
+
+
 class Trusted(OnlineMethod):
     """The operator's flow as a proposal, its particles weighted by what the flow got wrong.
 
-    `repair`: "never" leaves the operator's particles as they are, equally weighted, and only reports; "auto" weighs
-    them, and replaces a step that weights cannot mend by tempered SMC from before the observation; "always" replaces
-    every step.
+    `repair`: "never" leaves the operator's particles as they are, equally weighted, and only reports. "auto" weighs
+    them; a step that is flagged is tried again with the training-free flow, and the more even weights are kept; one
+    that no weights can mend is replaced by tempered SMC from before the observation. "always" replaces every step.
     `keep_history`: how many observations to store; an unknown at rest is then judged against p(x, O) itself, and
     without it (0) against a continuation of the last target. `strict`: i.i.d. draws, moved by the flow of a second,
     independent set, which makes the evidence of a step unbiased; twice the work.
@@ -80,6 +97,7 @@ class Trusted(OnlineMethod):
     repair: str = eqx.field(static=True, default="auto")
     keep_history: int = eqx.field(static=True, default=0)
     strict: bool = eqx.field(static=True, default=False)
+    try_again: bool = eqx.field(static=True, default=True)  # with the training-free flow, where a step is flagged
     moves: int = eqx.field(static=True, default=6)
     reference: Reference | None = None
 
@@ -142,102 +160,104 @@ class Trusted(OnlineMethod):
         support = None
         if self.strict:
             support = draw_transition(jax.random.fold_in(predict_key, 1), model, before.points, even=True)
-        moved = self._carry(move_key, predicted, density, likelihood, support)
-        log_target = predictive.log_density(moved.points) + likelihood.values(moved.points)
-        log_weights = static_log_weights(log_target, moved.log_density)
         start = Particles(predicted, before.log_weights)
-        increment = jax.nn.logsumexp(log_weights)
-        report = judged(log_weights, start, likelihood.values(predicted), increment)
+
+        def propose(operator) -> Proposal:
+            moved = _carried(operator, move_key, predicted, density, likelihood, support)
+            log_target = predictive.log_density(moved.points) + likelihood.values(moved.points)
+            log_weights = static_log_weights(log_target, moved.log_density)
+            increment = jax.nn.logsumexp(log_weights)
+            report = judged(log_weights, start, likelihood.values(predicted), increment)
+            return Proposal(moved, log_target, log_weights, increment, report)
+
+        own = propose(self.operator)
         if self.repair == "never":
             # what the particles carry on is the operator's own log density
-            own = predictive_log_density(model, before.points, predicted, predicted, how=self.operator.predictive)
-            current = equally_weighted(moved.points, moved.log_density - density + own)
-            return self._finished(state, current, None, report, increment, moved, predicted, likelihood, False)
-
-        def keep():
-            return Particles(moved.points, normalise(log_weights), moved.log_density), report["total"]
+            law = predictive_log_density(model, before.points, predicted, predicted, how=self.operator.predictive)
+            current = equally_weighted(own.moved.points, own.moved.log_density - density + law)
+            return self._finished(state, current, None, own, own.increment, predicted, likelihood, 0)
 
         def replace():
             # a draw from each transition, weighted as its ancestor, is a weighted draw from the mixture
-            return temper(
-                repair_key,
-                start,
-                predictive.log_density,
-                likelihood.values,
-                moves=self.moves,
-            )
+            current, gained = temper(repair_key, start, predictive.log_density, likelihood.values, moves=self.moves)
+            return current, None, gained
 
-        current, increment, repaired = self._choose(report, n, keep, replace)
-        return self._finished(state, current, None, report, increment, moved, predicted, likelihood, repaired)
+        current, _, increment, repaired = self._chosen(own, propose, lambda kept: (kept.particles, None), replace)
+        return self._finished(state, current, None, own, increment, predicted, likelihood, repaired)
 
     def _update_at_rest(self, key, flow_key, repair_key, model, state, likelihood):
         """Importance sampling of the posterior of an unknown at rest, the flow of all steps so far as its proposal."""
         move_key = jax.random.split(key)[1] if self.repair == "never" else flow_key  # the operator's own
         before = state.current
-        n = before.num_particles
-        moved = self._carry(move_key, before.points, before.log_density, likelihood, state.support)
-        history = None if state.history is None else state.history.append(likelihood.observation)
+        # the past is what was observed, also while some of it is being taken back
+        known, history = model.model if isinstance(model, Withdrawn) else model, state.history
+        if history is not None:
+            change = history.without if isinstance(model, Withdrawn) else history.append
+            history = change(likelihood.observation)
+        unmoved = static_log_weights(state.log_target, before.log_density)  # the weights before this observation
 
         def log_past(x):
             if state.history is None:
                 return continued_log_density(before.points, state.log_target, x)
-            return jax.vmap(lambda one: model.log_prior(one) + state.history.log_likelihood(model, one))(x)
+            return jax.vmap(lambda one: known.log_prior(one) + state.history.log_likelihood(known, one))(x)
 
-        log_target = log_past(moved.points) + likelihood.values(moved.points)
-        log_weights = static_log_weights(log_target, moved.log_density)
-        increment = jax.nn.logsumexp(log_weights) - state.log_evidence
-        unmoved = static_log_weights(state.log_target, before.log_density)  # the weights before this observation
-        report = judged(
-            log_weights,
-            Particles(before.points, normalise(unmoved)),
-            likelihood.values(before.points),
-            increment,
-            log_weights - unmoved,
-        )
-
-        def keep():
-            weights = jnp.full(n, -jnp.log(float(n))) if self.repair == "never" else normalise(log_weights)
-            return (Particles(moved.points, weights, moved.log_density), log_target), increment
+        def propose(operator) -> Proposal:
+            moved = _carried(operator, move_key, before.points, before.log_density, likelihood, state.support)
+            log_target = log_past(moved.points) + likelihood.values(moved.points)
+            log_weights = static_log_weights(log_target, moved.log_density)
+            increment = jax.nn.logsumexp(log_weights) - state.log_evidence
+            report = judged(
+                log_weights,
+                Particles(before.points, normalise(unmoved)),
+                likelihood.values(before.points),
+                increment,
+                log_weights - unmoved,
+            )
+            return Proposal(moved, log_target, log_weights, increment, report)
 
         def replace():
             # log_past is not normalised: exp(−log evidence so far) does that
             current, gained = temper(
-                repair_key,
-                before,
-                lambda x: log_past(x) - state.log_evidence,
-                likelihood.values,
-                moves=self.moves,
+                repair_key, before, lambda x: log_past(x) - state.log_evidence, likelihood.values, moves=self.moves
             )
-            return (current, current.log_density + state.log_evidence + gained), gained
+            return current, current.log_density + state.log_evidence + gained, gained
 
+        own = propose(self.operator)
         if self.repair == "never":
-            (current, log_target), repaired = keep()[0], False
+            current, log_target = equally_weighted(own.moved.points, own.moved.log_density), own.log_target
+            increment, repaired = own.increment, 0
         else:
-            (current, log_target), increment, repaired = self._choose(report, n, keep, replace)
+            current, log_target, increment, repaired = self._chosen(
+                own, propose, lambda kept: (kept.particles, kept.log_target), replace
+            )
         support = None
         if state.support is not None:
-            others = equally_weighted(state.support, jnp.zeros(n))
+            others = equally_weighted(state.support, jnp.zeros(before.num_particles))
             support = self.operator.move(move_key, others, likelihood).points
         state = TrustedState(state.current, log_target, support, history, state.log_evidence)
-        return self._finished(state, current, log_target, report, increment, moved, before.points, likelihood, repaired)
+        return self._finished(state, current, log_target, own, increment, before.points, likelihood, repaired)
 
-    def _carry(self, key, points, density, likelihood, support) -> Moved:
-        if support is None:
-            return self.operator.move(key, equally_weighted(points, density), likelihood)
-        operator = self.operator
-        context = operator.velocity.open(key, support, likelihood)
-        return flow(operator.settings, operator.velocity, context, likelihood, points, density, support=support)
+    def _chosen(self, own: Proposal, propose, kept, replace):
+        """Particles, their log target, the evidence gained, and which of `REPAIRED` it was."""
+        n = own.log_weights.shape[0]
+        best, other = own, jnp.asarray(False)
+        if self.repair == "auto" and self.try_again and not isinstance(self.operator.velocity, GaussianVelocity):
 
-    def _choose(self, report, n, keep, replace):
-        bad = jnp.asarray(True) if self.repair == "always" else unusable(report, n)
-        chosen, increment = jax.lax.cond(bad, replace, keep)
-        return chosen, increment, bad
+            def again():
+                second = propose(gaussian_operator())
+                better = ~unusable(second.report, n) & (second.report["ess"] > own.report["ess"])
+                return jax.tree.map(lambda a, b: jnp.where(better, a, b), second, own), better
 
-    def _finished(self, state, current, log_target, report, increment, moved, prior, likelihood, repaired):
-        n = current.num_particles
+            best, other = jax.lax.cond(flagged(own.report, n), again, lambda: (own, jnp.asarray(False)))
+        bad = jnp.asarray(True) if self.repair == "always" else unusable(best.report, n)
+        chosen = jax.lax.cond(bad, replace, lambda: (*kept(best), best.increment))
+        return *chosen, jnp.where(bad, 2, other.astype(jnp.int32))
+
+    def _finished(self, state, current, log_target, own: Proposal, increment, prior, likelihood, repaired):
+        n, report = current.num_particles, own.report  # what is said of a step is said of the operator's own flow
         log_evidence = state.log_evidence + increment
         info = {
-            "num_steps": moved.num_steps,
+            "num_steps": own.moved.num_steps,
             "alive": jnp.mean(jnp.isfinite(likelihood.values(prior))),
             "nan": jnp.mean(jnp.isnan(likelihood.values(prior))),
             "ess": report["ess"],
@@ -251,3 +271,11 @@ class Trusted(OnlineMethod):
         if self.reference is not None:
             info["shift"] = self.reference.distance(prior, likelihood)
         return TrustedState(current, log_target, state.support, state.history, log_evidence), info
+
+
+def _carried(operator: Operator, key, points, density, likelihood, support) -> Moved:
+    """The operator's flow of the points, or the flow of an independent set, which carries them along."""
+    if support is None:
+        return operator.move(key, equally_weighted(points, density), likelihood)
+    context = operator.velocity.open(key, support, likelihood)
+    return flow(operator.settings, operator.velocity, context, likelihood, points, density, support=support)

@@ -29,6 +29,12 @@ class History(eqx.Module):
         )
         return History(self.stored.at[count].set(observation), count + 1)
 
+    def without(self, observation: Observation) -> "History":
+        """The same but for the first observation that equals this one."""
+        places = jnp.arange(self.capacity)
+        first = jnp.argmax(jnp.all(jnp.reshape(self.stored == observation, (self.capacity, -1)), axis=1))
+        return History(self.stored[jnp.minimum(places + (places >= first), self.capacity - 1)], self.count - 1)
+
     def log_likelihood(self, model: Model, x: Point) -> Scalar:
         """Σ log p(o_i | x) over the observations so far."""
 

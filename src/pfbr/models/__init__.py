@@ -6,6 +6,7 @@ from pfbr.models.gaussian_mixture import GaussianMixture
 from pfbr.models.linear_dynamics import LinearDynamics
 from pfbr.models.logistic_regression import LogisticRegression
 from pfbr.models.minibatch import MiniBatch
+from pfbr.models.withdrawn import Withdrawn
 
 __all__ = [
     "GaussianMean",
@@ -16,6 +17,7 @@ __all__ = [
     "MiniBatch",
     "Model",
     "StateSpaceModel",
+    "Withdrawn",
     "has_observations",
     "observation_shape",
 ]
