@@ -126,15 +126,19 @@ def test_foretelling_looks_before_it_updates(store):
 def test_the_divergence_of_the_informed_velocity_is_the_trace_of_its_jacobian(velocity):
     likelihood = Likelihood(MiniBatch(LogisticRegression(3), 4), jax.random.normal(KEY, (4, 4)).at[:, 3].set(1.0))
     support = jax.random.normal(KEY, (30, 3)) @ jnp.diag(jnp.array([1.0, 2.0, 0.5]))
-    context = velocity.open(KEY, support, likelihood)
-    assert float(jnp.trace(context.informed.precision)) > 1  # the factor is at work
-    points = support[:5] + 0.1
 
-    def field(x):
-        return velocity(jnp.array(0.3), x[None], support, context, likelihood)[0][0]
+    @jax.jit
+    def compared(points):
+        context = velocity.open(KEY, support, likelihood)
 
-    _, divergence = velocity(jnp.array(0.3), points, support, context, likelihood)
-    traces = jax.vmap(lambda x: jnp.trace(jax.jacfwd(field)(x)))(points)
+        def field(x):
+            return velocity(jnp.array(0.3), x[None], support, context, likelihood)[0][0]
+
+        _, divergence = velocity(jnp.array(0.3), points, support, context, likelihood)
+        return context.informed.precision, divergence, jax.vmap(lambda x: jnp.trace(jax.jacfwd(field)(x)))(points)
+
+    precision, divergence, traces = compared(support[:5] + 0.1)
+    assert float(jnp.trace(precision)) > 1  # the factor is at work
     assert np.allclose(divergence, traces, rtol=1e-4)
 
 
@@ -160,14 +164,16 @@ def test_what_the_particles_know_is_not_counted_again(velocity):
     batch = jax.random.normal(KEY, (4, 4)).at[:, 3].set(1.0)
     likelihood = Likelihood(model, batch)
     narrow = 0.02 * draw_prior(KEY, model, 64)
-    informed = velocity.factor(narrow, likelihood)
+    informed = eqx.filter_jit(velocity.factor)(narrow, likelihood)
     assert np.all(informed.precision == 0)
     untouched = eqx.tree_at(lambda v: _weights(v)[3:], velocity, (jnp.zeros(()), jnp.zeros(8)))
     settings, start = FlowSettings(), jnp.zeros(64)
-    ways = [
-        flow(settings, v, v.open(KEY, narrow, likelihood), likelihood, narrow, start)
-        for v in (untouched, GaussianVelocity())
-    ]
+
+    @eqx.filter_jit
+    def moved(v):
+        return flow(settings, v, v.open(KEY, narrow, likelihood), likelihood, narrow, start)
+
+    ways = [moved(v) for v in (untouched, GaussianVelocity())]
     assert np.allclose(ways[0].points, ways[1].points, atol=1e-6)
 
 
@@ -187,13 +193,13 @@ def test_an_untrained_factor_pulls_towards_zero():
 def test_the_loss_of_a_stream_is_what_was_foretold_badly(store):
     settings = TrainingSettings(objective="predictive", num_particles=16, length=3)
     operator = OnePassSMC()  # anything that updates will do
-    loss = ForetellingDraw(store, settings).loss(KEY, operator)
+    loss = eqx.filter_jit(lambda draw: draw.loss(KEY, operator))(ForetellingDraw(store, settings))
     draw_key, _, init_key, steps_key = jax.random.split(KEY, 4)
     task = store.sample(draw_key, 4)
-    state, losses = operator.init(init_key, task.model, 16), []
+    state, losses, update = operator.init(init_key, task.model, 16), [], eqx.filter_jit(operator.update)
     for key, batch in zip(jax.random.split(steps_key, 4), task.observations, strict=True):
         losses.append(-jnp.mean(log_predictive(operator.particles(state), task.model, batch)))
-        state, _ = operator.update(key, task.model, state, batch)
+        state, _ = update(key, task.model, state, batch)
     assert np.isclose(loss, np.mean(losses[1:]), rtol=1e-5)
 
 
@@ -234,10 +240,10 @@ def test_foretelling_refuses_what_it_cannot_do():
 def test_the_final_error_is_the_elbo_of_the_last_stage(store):
     settings = TrainingSettings(num_particles=16, length=2)
     operator = gaussian_operator(even=False)
-    loss = FinalErrorDraw(store, settings, 40).loss(KEY, operator)
+    loss = eqx.filter_jit(lambda draw: draw.loss(KEY, operator))(FinalErrorDraw(store, settings, 40))
     draw_key, run_key = jax.random.split(KEY)
     task = store.sample(draw_key, 4)
-    last = transport(run_key, operator, task.model, task.observations[:2], 16)
+    last = eqx.filter_jit(transport)(run_key, operator, task.model, task.observations[:2], 16)
     each = jax.vmap(jax.vmap(task.model.log_likelihood, (None, 0)), (0, None))(last.points, task.observations[2:])
     log_joint = 40 / 8 * each.sum(axis=1) + jax.vmap(task.model.log_prior)(last.points)  # 8 images stand for 40
     assert np.isclose(loss, jnp.mean(last.log_density - log_joint) / 40, rtol=1e-4)

@@ -23,8 +23,14 @@ def test_pairs_within_random_blocks_give_the_mmd_of_all_pairs_on_average(weighte
     particles = equally_weighted(points)
     if weighted:
         particles = Particles(points, normalise(0.3 * jax.random.normal(keys[2], (2 * BLOCK,))))
-    full = mmd2(particles, draws, "rbf").value
-    several = jax.lax.map(lambda key: mmd2_in_blocks(key, particles, draws, "rbf"), jax.random.split(keys[3], 64))
+
+    @jax.jit
+    def judged(particles, keys):
+        return mmd2(particles, draws, "rbf").value, jax.lax.map(
+            lambda key: mmd2_in_blocks(key, particles, draws, "rbf"), keys
+        )
+
+    full, several = judged(particles, jax.random.split(keys[3], 64))
     error = np.std(several, ddof=1) / 8
     assert 0 < error < 0.01
     assert abs(np.mean(several) - full) < 5 * error + 1e-4 * weighted  # weights: a ratio of averages, biased a little

@@ -12,6 +12,7 @@ from pfbr.draws import match_moments
 from pfbr.likelihood import Likelihood
 from pfbr.loss import stage_losses
 from pfbr.models import GaussianMean, LinearDynamics
+from pfbr.operator import Operator
 from pfbr.particles import equally_weighted
 from pfbr.tasks import simulate
 from pfbr.truth import kalman
@@ -33,7 +34,7 @@ def test_every_particle_tells_the_evidence(x64):
     points = match_moments(jnp.asarray(np.random.default_rng(0).normal(size=(7, 2))))
     prior = equally_weighted(points, jax.vmap(MODEL.log_prior)(points))
     likelihood = Likelihood(MODEL, observation)
-    moved = pfbr.gaussian_operator(solver="tsit5", steps=16).move(KEY, prior, likelihood)
+    moved = eqx.filter_jit(Operator.move)(pfbr.gaussian_operator(solver="tsit5", steps=16), KEY, prior, likelihood)
     difference = moved.log_density - jax.vmap(MODEL.log_prior)(moved.points) - likelihood.values(moved.points)
     np.testing.assert_allclose(difference, -kalman(MODEL, observation[None]).log_evidence[0], atol=2e-5)
 
@@ -47,7 +48,7 @@ def test_seven_particles_tell_the_evidence_of_a_stream(exact_losses):
 def test_a_worse_operator_has_a_larger_loss(name, exact_losses):
     """KL(q ‖ p) is what is added; 512 evenly drawn particles tell it to a thousandth."""
     if name == "one crude step":
-        operator = pfbr.gaussian_operator(steps=1)
+        operator = pfbr.gaussian_operator(solver="heun", steps=1)
     elif name == "hardly moves":
         operator = operator_of(0, "paper", MODEL, width=4, scale=0.1)
     else:
