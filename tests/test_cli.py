@@ -92,17 +92,18 @@ def test_infer_runs_many_streams_and_repeats_itself(tmp_path, stream):
 def test_a_live_stream_answers_every_line_and_survives_bad_ones(tmp_path, stream):
     good = [json.dumps(row) for row in stream.tolist()]
     bad = ["[1]", "nonsense", '["a", 2]', "[NaN, 1]"]
-    lines = [good[0], *bad, good[1], "", good[2]]
+    lines = [good[0], *bad, good[1], "", good[2], good[0], '{"retract": null}']
     out = tmp_path / "live.npz"
     words = ("infer", "gaussian", SPEC, "-", "--particles", 16)
     result = pfbr_command(*words, "--out", out, input="\n".join(lines) + "\n")
     assert result.exit_code == 0, result.output
     answers = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [a.get("stage") for a in answers] == [1, None, None, None, None, 2, 3]
+    assert [a.get("stage") for a in answers] == [1, None, None, None, None, 2, 3, 4, 3]
     assert [a["line"] for a in answers if "error" in a] == [2, 3, 4, 5]
+    assert answers[-1]["mean"] == answers[-3]["mean"]  # the fourth was taken back
     undisturbed = pfbr_command(*words, input="\n".join(good[:3]) + "\n")
     expected = [json.loads(line) for line in undisturbed.stdout.splitlines()]
-    assert [a for a in answers if "error" not in a] == expected  # bad lines changed nothing
+    assert [a for a in answers[:-2] if "error" not in a] == expected  # bad lines changed nothing
     with np.load(out) as held:
         assert held["particles"].shape == (3, 16, 2)
         np.testing.assert_allclose(held["mean"], [a["mean"] for a in expected], rtol=1e-6)

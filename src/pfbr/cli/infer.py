@@ -48,10 +48,11 @@ def infer(
     """Update a posterior with each observation of a stream.
 
     The .npz holds, after every observation, `particles` (…, T, N, d), `weights` and `log_density` (…, T, N), `mean`
-    (…, T, d), `covariance` (…, T, d, d), and what is known about each step, each (…, T): `ess`, `pareto_k`, `flagged`,
-    `repaired`, `log_evidence_increment`, `log_evidence`, `num_steps`, `alive`, and with --shift `shift`.
+    (…, T, d), `covariance` (…, T, d, d), and what is known about each step, each (…, T): `ess`, `step_ess`, `pareto_k`,
+    `flagged`, `repaired`, `log_evidence_increment`, `log_evidence`, `num_steps`, `alive`, and where known `shift`.
 
-    A live stream answers every line at once; a bad line gets an answer with the key "error" and changes nothing.
+    A live stream answers every line at once; a bad line gets an answer with the key "error" and changes nothing. The
+    line {"retract": null} takes the last observation back, {"retract": [0.3]} that one, where the unknown is at rest.
 
     Examples:
 
@@ -81,6 +82,7 @@ def infer(
         streams = read(Path(observations), problem)
         with console.status(f"updating {particles} particles through {streams.shape} observations"):
             arrays = _whole(pfbr.run(key, method, problem, streams, num_particles=particles))
+        console.print(_in_words(arrays, particles), highlight=False)
     if out is not None and arrays:
         write_npz(out, arrays)
         console.print(f"wrote {out}: " + ", ".join(f"{name} {value.shape}" for name, value in arrays.items()))
@@ -110,7 +112,7 @@ def _answer(
         if not line.strip():
             continue
         try:
-            posterior = session.update(parse_line(line, shape, f"line {number}"))
+            posterior, last = _next(session, line, shape, f"line {number}")
         except PfbrError as error:
             say({"line": number, "error": str(error)})
             continue
@@ -124,9 +126,50 @@ def _answer(
                 "info": {name: _plain(value) for name, value in posterior.info.items()},
             }
         )
-        if keep:
+        if keep and last:
+            kept.pop()
+        elif keep:
             kept.append(_one(posterior))
     return {name: np.stack([stage[name] for stage in kept]) for name in kept[0]} if kept else None
+
+
+def _next(session: Any, line: str, shape: tuple[int, ...] | None, where: str) -> tuple[Any, bool]:
+    """The posterior after a line, and whether the line took the last observation back."""
+    try:
+        told = json.loads(line)
+    except ValueError:
+        told = None  # `parse_line` says what is wrong with it
+    if not isinstance(told, dict) or "retract" not in told:
+        return session.update(parse_line(line, shape, where)), False
+    if told["retract"] is None:
+        return session.retract(), True
+    return session.retract(parse_line(json.dumps(told["retract"]), shape, where)), False
+
+
+def _in_words(arrays: dict[str, np.ndarray], particles: int) -> str:
+    """How far to trust the posteriors of a whole file, in a line."""
+    if "flagged" not in arrays:
+        return f"log evidence {_span(arrays['log_evidence'][..., -1])}" if "log_evidence" in arrays else ""
+    flagged, repaired = arrays["flagged"] > 0, arrays["repaired"] > 0
+    words = [
+        f"log evidence {_span(arrays['log_evidence'][..., -1])}",
+        f"{flagged.sum()} of {flagged.size} steps flagged" + (f" (first: {_first(flagged)})" if flagged.any() else ""),
+        f"{repaired.sum()} repaired",
+        f"least ESS {arrays['ess'].min():.0f} of {particles}",
+    ]
+    if "shift" in arrays:
+        words.append(f"largest shift {arrays['shift'].max():.1f}")
+    return ", ".join(words) + "."
+
+
+def _span(values: np.ndarray) -> str:
+    low, high = float(np.min(values)), float(np.max(values))
+    return f"{low:.2f}" if values.ndim == 0 else f"{low:.2f} to {high:.2f} over {values.size} streams"
+
+
+def _first(flags: np.ndarray) -> str:
+    *stream, stage = (int(i) for i in np.argwhere(flags)[0])
+    return f"observation {stage + 1}" + (f" of stream {stream[0] + 1}" if stream else "")
 
 
 def _one(posterior: Any) -> dict[str, Any]:
