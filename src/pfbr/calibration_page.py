@@ -117,8 +117,9 @@ def _ranks(record: Calibration, lines) -> Chooser:
     return Chooser(
         "Ranks of the truth",
         "The distribution of ranks minus a uniform one. A line above zero all along says that the posterior is too "
-        "high, below zero too low; up first and then down that it is too narrow, down and then up too wide. Shown "
-        "first: the stage with the smallest p-value.",
+        "high, below zero too low; up first and then down that it is too narrow, down and then up too wide. The "
+        "likelihood's line below zero says that particles fit the data worse than the truth does: too little is "
+        "learned. Shown first: the stage with the smallest p-value.",
         ("after observation",),
         charts,
         first=(worst,),
