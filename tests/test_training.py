@@ -19,17 +19,18 @@ from pfbr.errors import FileError, InputError, ModelError, TrainingError
 from pfbr.models import GaussianMean, LinearDynamics, LogisticRegression
 from pfbr.tasks import ModelFamily
 from pfbr.training import TrainingSettings
+from pfbr.training.step import TaskDraw
 from pfbr.validation import hold_out, validate
 
 KEY = jax.random.key(5)
-SMALL = interrupted_training.SETTINGS
+SMALL, Spoilt = interrupted_training.SETTINGS, interrupted_training.Spoilt
 TINY = {"width": 4, "steps": 1}
 
 
 def fit(model=None, *, operator="paper", settings=SMALL, **rest):
     return pfbr.fit(
         KEY,
-        GaussianMean(2) if model is None else model,
+        Spoilt(2) if model is None else model,
         operator=operator,
         architecture=TINY if operator == "paper" else None,
         settings=settings,
@@ -94,6 +95,7 @@ def test_a_killed_run_resumes_to_the_same_weights(unbroken, tmp_path):
     assert [(e["step"], e["score"]) for e in history] == [(e["step"], e["score"]) for e in expected_history]
 
 
+@pytest.mark.slow
 def test_control_c_returns_the_best_so_far(tmp_path):
     """A real SIGINT to a process: it ends by itself, with an operator on disk that was validated."""
     process = started(tmp_path, "slow")
@@ -121,19 +123,9 @@ def test_control_c_in_this_process(unbroken):
 SKIPPING = dataclasses.replace(SMALL, steps=16, validate_every=16, max_skipped=0.9)
 
 
-class SometimesNan(GaussianMean):
-    """A likelihood that fails for large observations: a task in a few has one."""
-
-    limit: jax.Array = eqx.field(default_factory=lambda: jnp.asarray(3.0))  # traced: one compilation for every limit
-
-    def log_likelihood(self, x, observation):
-        value = super().log_likelihood(x, observation)
-        return jnp.where(observation[0] > self.limit, jnp.nan, value)
-
-
 def test_tasks_without_a_finite_loss_are_skipped_and_counted():
     """N(0, 10) is above 3 with probability 0.17, so that a task of two observations has no loss with 0.31."""
-    operator, history = fit(SometimesNan(2), settings=SKIPPING)
+    operator, history = fit(Spoilt(2, limit=jnp.asarray(3.0)), settings=SKIPPING)
     skipped = json.loads(operator.provenance)["skipped_tasks"]
     assert 1 <= skipped <= 24  # of 32; binomial: fewer than 1 in 100,000 outside
     assert np.isfinite(history[-1]["score"])
@@ -143,7 +135,7 @@ def test_tasks_without_a_finite_loss_are_skipped_and_counted():
 
 def test_training_gives_up_when_hardly_any_task_is_left():
     with pytest.raises(TrainingError, match="log_likelihood"):
-        fit(SometimesNan(2, limit=jnp.asarray(-jnp.inf)), settings=SKIPPING)
+        fit(Spoilt(2, limit=jnp.asarray(-jnp.inf)), settings=SKIPPING)
 
 
 def test_the_result_is_never_worse_than_the_start(unbroken):
@@ -160,11 +152,14 @@ def test_the_result_is_never_worse_than_the_start(unbroken):
             np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"priors": "generative", "segments": 3}, pytest.param({"through_stages": True}, marks=pytest.mark.slow)],
-    ids=["segments of streams with generative priors", "through stages"],
-)
+OTHER_WAYS = {
+    "segments of streams with generative priors": {"priors": "generative", "segments": 3},
+    "through stages": {"through_stages": True},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("changes", OTHER_WAYS.values(), ids=OTHER_WAYS)
 def test_other_ways_to_train_take_steps(changes):
     settings = dataclasses.replace(SMALL, steps=2, **changes)
     operator, history = fit(settings=settings)
@@ -172,6 +167,16 @@ def test_other_ways_to_train_take_steps(changes):
     assert np.isfinite(history[-1]["score"])
     assert json.loads(operator.provenance)["skipped_tasks"] == 0
     assert json.loads(operator.provenance)["settings"] == dataclasses.asdict(settings)
+
+
+@pytest.mark.parametrize("changes", OTHER_WAYS.values(), ids=OTHER_WAYS)
+def test_other_ways_to_train_fit_together(changes):
+    """Traced, not computed, which is left to the slow test above: every way gives one number and its gradient."""
+    draw = TaskDraw(ModelFamily(GaussianMean(2)), dataclasses.replace(SMALL, **changes))
+    operator = build(KEY, choose("paper", GaussianMean(2), **TINY))
+    loss, gradient = eqx.filter_eval_shape(eqx.filter_value_and_grad(lambda o: draw.loss(KEY, o)), operator)
+    assert loss.shape == ()
+    assert [g.shape for g in jax.tree.leaves(gradient)] == [w.shape for w in weights_of(operator)]
 
 
 class Mute(GaussianMean):
@@ -189,7 +194,7 @@ WRONG = {
     "another seed": (
         lambda folder: pfbr.fit(
             jax.random.key(6),
-            GaussianMean(2),
+            Spoilt(2),
             operator="paper",
             architecture=TINY,
             settings=SMALL,
