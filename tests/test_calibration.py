@@ -13,7 +13,7 @@ from pfbr.calibration import Calibration, CalibrationSettings, calibrate
 from pfbr.calibration_page import calibration_page
 from pfbr.cli import app
 from pfbr.errors import FileError, InputError, ModelError
-from pfbr.models import GaussianMean, LinearDynamics
+from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics, LogisticRegression
 from pfbr.online import OnlineMethod
 from pfbr.particles import equally_weighted
 
@@ -187,3 +187,19 @@ def test_the_command_refuses_in_one_line(tmp_path):
         assert result.exit_code == 2, (words, result.output)
         assert expected in result.output, (words, result.output)
         assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("operator", "model", "right"),
+    [
+        ("mixture", GaussianMixture(), True),
+        ("plane", LogisticRegression(2), True),
+        ("mixture-paper", GaussianMixture(), False),
+        ("gaussian-2-paper", GaussianMean(2, observation_std=3.0), False),
+    ],
+)
+def test_shipped_operators_pass_and_the_papers_are_refused_where_they_learn_too_little(operator, model, right):
+    """25 stages, 256 particles. A right operator fails here once in a thousand times, a wrong one is clearly so."""
+    record = calibrate(jax.random.key(71000), pfbr.shipped(operator), model)
+    assert record.settings["p_value"] > 0.001 if right else record.settings["p_value"] < 1e-6
