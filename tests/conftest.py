@@ -21,11 +21,16 @@ def root() -> Path:
 
 
 @pytest.fixture(scope="session")
-def demo_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def demo_settings() -> demo.DemoSettings:
+    """A stream shorter than the real one's; whoever demonstrates in a test takes this one, which is compiled once."""
+    return demo.DemoSettings(num_observations=6, num_particles=64, num_truth_draws=512, cells=48)
+
+
+@pytest.fixture(scope="session")
+def demo_directory(tmp_path_factory: pytest.TempPathFactory, demo_settings: demo.DemoSettings) -> Path:
     """A short demonstration with the training-free operator: its records, page and figures."""
     directory = tmp_path_factory.mktemp("demo")
-    settings = demo.DemoSettings(num_observations=6, num_particles=64, num_truth_draws=512, cells=48)
-    demo.run(pfbr.gaussian_operator(), settings=settings, provenance="training-free").save(directory)
+    demo.run(pfbr.gaussian_operator(), settings=demo_settings, provenance="training-free").save(directory)
     report.demo_page(directory)
     figures.demo_figure(directory)
     return directory
