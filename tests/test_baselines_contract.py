@@ -66,13 +66,23 @@ STILL = Unseen()
 MOVING = LinearDynamics(jnp.array([[0.9, 0.2], [0.0, 0.8]]), jnp.zeros((1, 2)))
 
 
+# Left to the slow tests where a sibling asks the same question sooner (compilation is what costs): methods that differ
+# from another of the list by one setting, and single steps whose operations are many, one by one.
+SIBLINGS = {"smc-multinomial", "svi-mean-field", "aesmc-gru"}
+LONG_UNCOMPILED = {"exact", "ibis", "npv", "kbr", "kmcf"}
+
+
+def methods(slow):
+    return [pytest.param(name, marks=pytest.mark.slow) if name in slow else name for name in baselines.REGISTRY]
+
+
 def model_for(name):
     """The flat model that the method can do."""
     needs_motion = name.startswith("aesmc") or baselines.REGISTRY[name].ready(STILL).unsupported(STILL) is not None
     return MOVING if needs_motion else STILL
 
 
-@pytest.fixture(scope="module", params=list(baselines.REGISTRY))
+@pytest.fixture(scope="module", params=methods(SIBLINGS))
 def run(request):
     """One compiled run of a method on 16 seeds, shared by all questions."""
     name, observations = request.param, jnp.array([[0.3], [-1.0], [0.8]])
@@ -116,6 +126,7 @@ def test_state_keeps_its_structure(run):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
 
 
+@pytest.mark.parametrize("run", methods(SIBLINGS | LONG_UNCOMPILED), indirect=True)
 def test_jit_changes_nothing(run):
     """One step by itself, uncompiled, is the first stage of the compiled run."""
     method, model = run["method"], run["model"]
