@@ -86,7 +86,7 @@ class Trusted(OnlineMethod):
     """The operator's flow as a proposal, its particles weighted by what the flow got wrong.
 
     `repair`: "never" leaves the operator's particles as they are, equally weighted, and only reports. "auto" weighs
-    them; a step that is flagged is tried again with the training-free flow, and the more even weights are kept; one
+    them; a step that is flagged is tried again with the training-free flow, which is kept where it is not flagged; one
     that no weights can mend is replaced by tempered SMC from before the observation. "always" replaces every step.
     `keep_history`: how many observations to store; an unknown at rest is then judged against p(x, O) itself, and
     without it (0) against a continuation of the last target. `strict`: i.i.d. draws, moved by the flow of a second,
@@ -245,7 +245,8 @@ class Trusted(OnlineMethod):
 
             def again():
                 second = propose(gaussian_operator())
-                better = ~unusable(second.report, n) & (second.report["ess"] > own.report["ess"])
+                # only where nothing is wrong with it: another doubtful step would be no repair
+                better = ~flagged(second.report, n) & (second.report["ess"] > own.report["ess"])
                 return jax.tree.map(lambda a, b: jnp.where(better, a, b), second, own), better
 
             best, other = jax.lax.cond(flagged(own.report, n), again, lambda: (own, jnp.asarray(False)))
