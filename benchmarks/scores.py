@@ -63,6 +63,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("case", choices=CASES)
     parser.add_argument("--operator", default="auto", help="auto, paper, residual, gaussian, or a file")
+    parser.add_argument("--start", help="a trained operator to go on from")
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--particles", type=int, default=256, help="in training; the test uses 256")
@@ -85,7 +86,8 @@ def main():
         settings = pfbr.TrainingSettings(
             minutes=args.minutes, num_particles=args.particles, learning_rate=args.learning_rate, **training
         )
-        operator, history = pfbr.fit(jax.random.key(args.seed), model, operator=args.operator, settings=settings)
+        start = pfbr.load(args.start) if args.start else args.operator
+        operator, history = pfbr.fit(jax.random.key(args.seed), model, operator=start, settings=settings)
         steps = history[-1]["step"]
         if args.save:
             pfbr.save(args.save, operator)
