@@ -3,9 +3,9 @@
 The plain mixture Σ_j W_j p(x | x_j) is unbiased, but in ten dimensions a few hundred kernels are a lumpy picture of a
 smooth law. Each transition is therefore drawn towards the common mean and widened, so that mean and covariance stay
 what they were (West 1993): from the plain mixture, h = 0, to the one Gaussian with these moments, h = 1. How far is
-decided by the cloud: the h under which the predicted particles are likeliest, each given all the others. A Gaussian
-cloud chooses 1, two modes apart choose little. With more particles the plain mixture wins wherever the law is not
-exactly in the family, so that a filter built on it stays consistent.
+decided by the cloud: the largest h under which the predicted particles, each given all the others, are as likely as
+under any other, to a standard error. A Gaussian cloud chooses 1, two modes apart choose little. With more particles the
+plain mixture wins wherever the law is not exactly in the family, so that a filter built on it stays consistent.
 """
 
 import equinox as eqx
@@ -87,10 +87,16 @@ def smoothed(model: StateSpaceModel, before: Particles, predicted: Points) -> Pr
         # without its own kernel, the rest of the weights must sum to one again
         left = jnp.log1p(-jnp.minimum(weights[judges], 1 - 1e-6))
         likely = jax.nn.logsumexp(exponents + others, axis=1) + constant - left
-        return weights[judges] @ jnp.maximum(likely, -1e4)
+        return jnp.maximum(likely, -1e4)
 
     widths = jnp.asarray(WIDTHS, predicted.dtype)
-    return at_width(widths[jnp.argmax(jax.lax.map(score, widths))])
+    scores = jax.lax.map(score, widths)  # (widths, judges)
+    share = weights[judges] / jnp.sum(weights[judges])
+    behind = scores[jnp.argmax(scores @ share)] - scores
+    loss = behind @ share
+    error = jnp.sqrt(((behind - loss[:, None]) ** 2) @ share**2)
+    # the smoothest that is as good as the best: what a few hundred particles cannot tell apart is not to be lumpy
+    return at_width(jnp.max(jnp.where(loss <= error, widths, 0.0)))
 
 
 def _widened(raw: GaussianPredictive, mean: Point, spread: Matrix, width: Scalar) -> GaussianPredictive:
