@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 from jax import numpy as jnp
@@ -18,10 +19,12 @@ from pfbr.baselines import OnePassSMC
 from pfbr.metrics import cross_entropy
 from pfbr.models import GaussianMixture, Model
 from pfbr.online import OnlineMethod, trace
+from pfbr.operator import Operator
 from pfbr.particles import Particles, equally_weighted
 from pfbr.records import read_arrays, write_arrays
 from pfbr.shapes import Key
 from pfbr.tasks import simulate
+from pfbr.trusted import Trusted
 
 TIMED_RUNS = 5
 RECORD = "demo"  # the stem of its two files
@@ -63,7 +66,10 @@ def run(
     provenance: str = "",
     say: Callable[[str], None] = lambda message: None,
 ) -> DemoRecord:
-    """Draw a stream, update with every method, and judge each stage against the exact posterior."""
+    """Draw a stream, update with every method, and judge each stage against the exact posterior.
+
+    An operator's particles are weighted by what its flow got wrong (`Trusted`), as a user's session can ask for.
+    """
     model = GaussianMixture()
     stream_key, truth_key, exact_key, run_key = jax.random.split(jax.random.key(settings.seed), 4)
     say(f"drawing {settings.num_observations} observations from x = {settings.unknown}")
@@ -77,7 +83,8 @@ def run(
 
     methods: dict[str, Particles] = {"exact": exact}
     seconds: dict[str, float] = {}
-    for name, method in {"pfbr": operator, "smc": OnePassSMC()}.items():
+    ours = Trusted(operator) if isinstance(operator, Operator) else operator
+    for name, method in {"pfbr": ours, "smc": OnePassSMC()}.items():
         say(f"updating {settings.num_particles} particles with {name}")
         methods[name], seconds[name] = _follow(run_key, method, model, observations, settings.num_particles)
     never = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[:1], leaf.shape), exact)
@@ -94,6 +101,7 @@ def run(
     return DemoRecord(described, {name: np.asarray(value, dtype=np.float32) for name, value in arrays.items()})
 
 
+@eqx.filter_jit
 def draw_truth(key: Key, model: Model, posteriors: truth.GridTruth, num: int):
     """Exact draws at every stage, the prior first: (T + 1, num, 2)."""
     prior_key, posterior_key = jax.random.split(key)
@@ -103,6 +111,7 @@ def draw_truth(key: Key, model: Model, posteriors: truth.GridTruth, num: int):
     return jnp.concatenate([prior[None], posterior])
 
 
+@eqx.filter_jit
 def window_of(model: Model, observations, posteriors: truth.GridTruth, settings: DemoSettings) -> dict[str, Any]:
     """The true log density on a fixed square, the levels that enclose given masses, and the mass of the mode x2 < 0."""
     ticks = (jnp.arange(settings.cells) + 0.5) / settings.cells * 2 * settings.reach - settings.reach

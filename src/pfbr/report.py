@@ -44,7 +44,7 @@ def _demo_data(record: DemoRecord) -> dict[str, Any]:
     levels = 255 * (1 + (arrays["levels"] - top[:, None]) / LOG_RANGE)
     u, v = (float(value) for value in settings["unknown"])
     num_observations, num_particles = len(arrays["observations"]), int(settings["num_particles"])
-    weights = arrays["smc_weights"] * num_particles
+    weights = {name: _rounded(arrays[f"{name}_weights"] * num_particles, 2) for name in ("pfbr", "smc")}
     return {
         "cells": settings["cells"],
         "reach": settings["reach"],
@@ -57,7 +57,7 @@ def _demo_data(record: DemoRecord) -> dict[str, Any]:
             panel: _rounded(arrays[f"{name}_points"], 3)
             for panel, name in {"truth": "exact", "pfbr": "pfbr", "smc": "smc"}.items()
         },
-        "weights": {"smc": _rounded(weights, 2)},
+        "weights": weights,
         "observations": _rounded(arrays["observations"][:, 0], 3),
         "scores": {name: _rounded(arrays[f"{name}_score"], 3) for name in ("exact", "pfbr", "smc", "never")},
         "masses": {name: _rounded(arrays[f"{name}_mass"], 3) for name in ("truth", "pfbr", "smc")},
@@ -72,7 +72,7 @@ def _demo_data(record: DemoRecord) -> dict[str, Any]:
             "panel-note": (
                 f"Contours enclose {', '.join(f'{100 * mass:.0f} %' for mass in settings['contour_masses'])} "
                 f"of the true posterior. The cross marks x = {_point(u, v)}, from which the stream was drawn; "
-                f"{_point(u + v, -v)} explains it as well. SMC’s particles have weights, shown by their size."
+                f"{_point(u + v, -v)} explains it as well. Particles have weights, shown by their size."
             ),
             "mass-note": f"Share of the posterior near {_point(u, v)}; the mode near {_point(u + v, -v)} has the rest.",
             "observation-note": f"{num_observations} values from the bells at {_number(u)} and {_number(u + v)}.",

@@ -102,7 +102,8 @@ def _answer(
     session: Any, model: Model, lines: Iterable[str], answers: TextIO, *, keep: bool
 ) -> dict[str, np.ndarray] | None:
     """One line of JSON for every line that comes in; with `keep`, all posteriors stacked as for a file."""
-    shape, kept = observation_shape(model), []
+    shape = observation_shape(model)
+    kept: list[dict[str, Any]] = []
 
     def say(answer: dict[str, Any]) -> None:
         answers.write(json.dumps(answer) + "\n")
