@@ -192,6 +192,7 @@ class Folded(StateSpaceModel):
         return x**2 + 0.1 * jax.random.normal(key, (1,))
 
 
+@pytest.mark.slow
 def test_training_raises_the_evidence_bound():
     """Same validation streams before and after; the network learns to look at the observation."""
     told = []

@@ -33,28 +33,42 @@ SETTINGS = TrainingSettings(
 ARCHITECTURES = {"residual": {"width": 5, "num_features": 3, "steps": 2}, "paper": {"width": 5, "steps": 1}}
 
 
+def train(folder, name):
+    """An operator after two steps, on disk, with the checkpoint of its training."""
+    operator, _ = pfbr.fit(
+        jax.random.key(3),
+        MODEL,
+        operator=name,
+        architecture=ARCHITECTURES[name],
+        settings=SETTINGS,
+        checkpoint=folder / f"{name}.checkpoint",
+        progress=False,
+    )
+    pfbr.save(folder / f"{name}.pfbr", operator)
+    return operator
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """Both kinds of operator after two steps, on disk, with the checkpoint of their training."""
     folder = tmp_path_factory.mktemp("operators")
-    operators = {}
-    for name, architecture in ARCHITECTURES.items():
-        operators[name], _ = pfbr.fit(
-            jax.random.key(3),
-            MODEL,
-            operator=name,
-            architecture=architecture,
-            settings=SETTINGS,
-            checkpoint=folder / f"{name}.checkpoint",
-            progress=False,
-        )
-        pfbr.save(folder / f"{name}.pfbr", operators[name])
-    return folder, operators
+    return folder, {"paper": train(folder, "paper")}
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
-def test_an_operator_comes_back_as_it_was(name, trained):
+@pytest.fixture
+def both(trained, name):
+    """The residual operator takes longer to compile: only the slow tests ask for it."""
     folder, operators = trained
+    if name not in operators:
+        operators[name] = train(folder, name)
+    return trained
+
+
+NAMES = ["paper", pytest.param("residual", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_operator_comes_back_as_it_was(name, both):
+    folder, operators = both
     loaded = pfbr.load(folder / f"{name}.pfbr")
     assert eqx.tree_equal(loaded, operators[name])
     assert loaded.provenance == operators[name].provenance
@@ -66,9 +80,9 @@ def test_an_operator_comes_back_as_it_was(name, trained):
     assert again.read_bytes() == (folder / f"{name}.pfbr").read_bytes()
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
-def test_two_lines_say_how_it_was_made(name, trained):
-    folder, _ = trained
+@pytest.mark.parametrize("name", NAMES)
+def test_two_lines_say_how_it_was_made(name, both):
+    folder, _ = both
     path = folder / f"{name}.pfbr"
     first, second, *_ = path.read_bytes().split(b"\n")
     assert first.startswith(b"pfbr-operator 1 ")
@@ -96,7 +110,7 @@ def refused(path, content, match=None):
 
 def test_a_file_cut_short_is_refused(trained):
     folder, _ = trained
-    content = (folder / "residual.pfbr").read_bytes()
+    content = (folder / "paper.pfbr").read_bytes()
     lines = [len(content.split(b"\n")[0]), content.index(b"\n", 100)]
     for length in (0, 1, 5, 40, *lines, lines[0] + 1, lines[1] + 1, len(content) // 2, len(content) - 1):
         refused(folder / "cut.pfbr", content[:length])
@@ -106,14 +120,14 @@ def test_a_file_cut_short_is_refused(trained):
 @given(where=st.floats(0, 1, exclude_max=True), change=st.integers(1, 255))
 def test_a_changed_byte_is_noticed(trained, where, change):
     folder, _ = trained
-    content = bytearray((folder / "residual.pfbr").read_bytes())
+    content = bytearray((folder / "paper.pfbr").read_bytes())
     content[int(where * len(content))] ^= change
     refused(folder / "flipped.pfbr", bytes(content))
 
 
 def test_every_bit_of_the_first_line_counts(trained):
     folder, _ = trained
-    content = (folder / "residual.pfbr").read_bytes()
+    content = (folder / "paper.pfbr").read_bytes()
     for index in range(content.index(b"\n") + 1):
         for bit in range(8):
             changed = bytearray(content)
@@ -173,7 +187,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(broken, trained, tm
     with monkeypatch.context() as patched:
         patched.setattr(os, broken, full)
         with pytest.raises(OSError, match="No space"):
-            pfbr.save(path, operators["residual"])
+            pfbr.save(path, operators["paper"])
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["kept.pfbr"]
 

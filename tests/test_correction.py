@@ -160,7 +160,7 @@ def sabotaged():
     return operator_of(0, "residual", SHARP, width=8, num_features=4, scale=2.0)
 
 
-@pytest.mark.parametrize("try_again", [False, True])
+@pytest.mark.parametrize("try_again", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_bad_operator_is_flagged_at_once_and_mended(try_again):
     """The paper's operator with random weights, on the system of the other tests, mended by its weights alone or by the
     training-free flow where that is better. Posterior means within Monte Carlo error: the mean error of 40 streams at
@@ -213,7 +213,11 @@ def test_the_evidence_of_an_unknown_at_rest(strict):
     assert np.sum(info["flagged"]) == 0
 
 
-@pytest.mark.parametrize("model", [GaussianMixture(), LinearDynamics.random(0, 2)], ids=["static", "dynamics"])
+@pytest.mark.parametrize(
+    "model",
+    [pytest.param(GaussianMixture(), marks=pytest.mark.slow), LinearDynamics.random(0, 2)],
+    ids=["static", "dynamics"],
+)
 def test_never_repairing_leaves_the_operators_particles(model):
     observations = streams(model, 1, 4)[0]
     plain = trace(jax.random.key(2), GAUSSIAN, model, observations, 64)

@@ -203,6 +203,7 @@ def test_the_loss_of_a_stream_is_what_was_foretold_badly(store):
     assert np.isclose(loss, np.mean(losses[1:]), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_training_by_foretelling_learns_what_the_tasks_share(store, tmp_path):
     """All tasks have the same labels up to 15°: after 60 steps the first update is already better than Bayes' rule
     without that knowledge; the operator survives its file."""

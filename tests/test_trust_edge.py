@@ -85,7 +85,7 @@ def test_the_flow_runs_backwards(solver):
     assert errors[-1] < (1e-5 if solver == "closed-form" else min(0.1 * errors[0], 0.01))
 
 
-@pytest.mark.parametrize("keep_history", [0, 8])
+@pytest.mark.parametrize("keep_history", [0, pytest.param(8, marks=pytest.mark.slow)])
 def test_an_observation_of_long_ago_is_taken_back(keep_history):
     """Compared with a session that never saw it. Conjugate, so that only rounding and, without a history, the
     continuation of the past are left."""
