@@ -155,7 +155,8 @@ def test_one_component_of_nonparametric_vi_is_the_laplace_approximation():
     np.testing.assert_allclose(jnp.exp(2 * state.log_widths[0]), 0.5, atol=0.02)
 
 
-@pytest.mark.parametrize("name", ["KernelBayes", pytest.param("KernelFilter", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["KernelBayes", "KernelFilter"])
 def test_kernel_rules_come_closer_with_more_pairs(name):
     """One observation; regularisation falls with the number of pairs, as consistency asks."""
     observations = jnp.array([[1.5, -1.5]])

@@ -208,7 +208,7 @@ def test_what_cannot_be_used_is_refused(name):
     assert isinstance(caught.value, PfbrError)
 
 
-@pytest.mark.parametrize("name", ["residual", pytest.param("paper", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) for n in ("residual", "paper")])
 def test_an_operator_serves_the_models_it_was_made_for_with_any_number_of_particles(name):
     operator = operator_of(0, name, MODEL, width=6, scale=0.3)
     for n in (33,) if name == "residual" else (2, 33):
