@@ -30,7 +30,7 @@ class Architecture(eqx.Module):
 # FlowSettings fields may be given among an architecture's settings; these are the defaults of each architecture.
 # The paper's operator takes four evaluations an update. The residual one was as good with 4 steps as with 8 (mixture,
 # 12 development streams: +0.002 and +0.001). Four steps of the training-free one in closed form were as good as 8 of
-# Heun's on seven families (development seed 100), exact where those were 0.01 off, and half the work.
+# Heun's on seven families (development seed 100), exact where those were 0.01 off, and half the evaluations.
 _FLOW_DEFAULTS: dict[str, dict[str, Any]] = {
     "paper": {"solver": "heun", "steps": 2},
     "gaussian": {"solver": "closed-form", "steps": 4},
