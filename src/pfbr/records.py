@@ -18,6 +18,9 @@ import numpy as np
 from pfbr.errors import FileError
 
 SETTINGS, MEASUREMENTS = "settings.json", "measurements.jsonl"
+# What reading a damaged .npz or .json may raise. RuntimeError: `zipfile` takes a changed byte for a password or, by its
+# subclass for what it does not offer, for an unknown compression.
+DAMAGED = (ValueError, OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,5 +149,5 @@ def read_arrays(directory: Path, stem: str, command: str) -> tuple[dict[str, Any
         raise FileError(
             f"{str(directory)!r} holds no records of a {stem} ({stem}.json and {stem}.npz). Make them with `{command}`."
         ) from None
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+    except DAMAGED as error:
         raise FileError(f"the records in {str(directory)!r} are damaged or cut short ({error}).") from error

@@ -196,6 +196,7 @@ class Session:
     def _moved_on(self, model: Model, observation: ArrayLike, stage: int, what: str) -> Posterior:
         """The next state, unless it is none; then nothing has changed."""
         array = checked_observation(self.model, self._observation_shape, observation)
+        # steps back have keys of their own, so that an update has the same one whatever was taken back before
         number = np.asarray(self.stage if stage > self.stage else -self.stage, np.int32)
         state, info = _numbered_step(self._key, number, self.operator, model, self._state, array)
         particles = self.operator.particles(state)
