@@ -14,12 +14,12 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from pfbr.data.rotations import digit_model
-from pfbr.flow import FlowSettings
-from pfbr.likelihood import Likelihood
-from pfbr.operator import Operator, gaussian_operator
-from pfbr.particles import equally_weighted
-from pfbr.velocities import GatedVelocity, InformedVelocity
+from pfbr.flow.likelihood import Likelihood
+from pfbr.flow.solve import FlowSettings
+from pfbr.flow.velocities import GatedVelocity, InformedVelocity
+from pfbr.inference.operator import Operator, gaussian_operator
+from pfbr.paper.digits.rotations import digit_model
+from pfbr.particles.particles import equally_weighted
 
 DIM, BATCH, PARTICLES = 51, 32, 256
 key = jax.random.key(0)

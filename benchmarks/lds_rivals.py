@@ -8,12 +8,12 @@ import numpy as np
 from jax import numpy as jnp
 
 from pfbr.baselines import BootstrapSMC, DaumHuang, EnKF, Exact, NeverLearning, OptimalSMC
-from pfbr.baselines.resampling import resample
-from pfbr.metrics import cross_entropy
+from pfbr.inference.method import trace
+from pfbr.metrics.scores import cross_entropy
+from pfbr.metrics.truth import kalman
 from pfbr.models import LinearDynamics
-from pfbr.online import trace
-from pfbr.tasks import simulate
-from pfbr.truth import kalman
+from pfbr.particles.resampling import resample
+from pfbr.training.tasks import simulate
 
 SEQUENCES, STAGES, TRUE_DRAWS = 25, 25, 2000
 RUNS = [

@@ -15,11 +15,11 @@ import numpy as np
 from jax import numpy as jnp
 
 import pfbr
-from pfbr.metrics import cross_entropy, mean_error
-from pfbr.online import trace
-from pfbr.particles import equally_weighted
-from pfbr.tasks import simulate
-from pfbr.truth import exact
+from pfbr.inference.method import trace
+from pfbr.metrics.scores import cross_entropy, mean_error
+from pfbr.metrics.truth import exact
+from pfbr.particles.particles import equally_weighted
+from pfbr.training.tasks import simulate
 
 TEST_SEED = 20_000
 MIXTURE_TRUTH = jnp.array([1.0, -2.0])

@@ -17,11 +17,11 @@ from matplotlib import pyplot as plt
 
 import pfbr
 from pfbr.baselines import EnKF, OnePassSMC
-from pfbr.metrics import cross_entropy
-from pfbr.online import trace
-from pfbr.particles import equally_weighted
-from pfbr.tasks import simulate
-from pfbr.truth import kalman
+from pfbr.inference.method import trace
+from pfbr.metrics.scores import cross_entropy
+from pfbr.metrics.truth import kalman
+from pfbr.particles.particles import equally_weighted
+from pfbr.training.tasks import simulate
 
 STAGES = np.array([1, 2, 5, 10, 20, 30, 60, 100, 200, 500, 1000])
 STYLES = {

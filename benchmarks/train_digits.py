@@ -10,9 +10,9 @@ import json
 import resource
 
 import pfbr
-from pfbr.data import open_stream
-from pfbr.experiments.digit_methods import FULL_STEPS, train, training_settings
-from pfbr.experiments.digit_tasks import stores
+from pfbr.paper.digit_methods import FULL_STEPS, train, training_settings
+from pfbr.paper.digit_tasks import stores
+from pfbr.paper.digits import open_stream
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--data", help="the directory of the prepared stream; without it, embedded images alone")

@@ -8,8 +8,8 @@ import argparse
 import jax
 
 import pfbr
-from pfbr.families import TRAINING
-from pfbr.shift import learn_reference, remember
+from pfbr.inference.ood import learn_reference, remember
+from pfbr.training.families import TRAINING
 
 
 def main():

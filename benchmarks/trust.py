@@ -15,16 +15,16 @@ import numpy as np
 from jax import numpy as jnp
 
 import pfbr
-from pfbr.architectures import build, choose
 from pfbr.baselines import BootstrapSMC, OptimalSMC
-from pfbr.likelihood import Likelihood
+from pfbr.flow.likelihood import Likelihood
+from pfbr.inference.architectures import build, choose
+from pfbr.inference.corrected import Trusted
+from pfbr.inference.method import trace
+from pfbr.metrics.truth import kalman
 from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics, LogisticRegression, Withdrawn
 from pfbr.models.base import StateSpaceModel, normal_log_density
-from pfbr.online import trace
-from pfbr.particles import equally_weighted, weighted_cov, weighted_mean
-from pfbr.tasks import simulate
-from pfbr.trusted import Trusted
-from pfbr.truth import kalman
+from pfbr.particles.particles import equally_weighted, weighted_cov, weighted_mean
+from pfbr.training.tasks import simulate
 
 SEQUENCES, LENGTH, PARTICLES, TEST_SEED = 100, 25, 256, 50_000
 

@@ -17,12 +17,12 @@ import numpy as np
 
 import pfbr
 from pfbr.baselines import OnePassSMC
-from pfbr.baselines.resampling import systematic
-from pfbr.families import TESTING
-from pfbr.metrics import cross_entropy
-from pfbr.online import trace
-from pfbr.particles import equally_weighted
-from pfbr.truth import exact
+from pfbr.inference.method import trace
+from pfbr.metrics.scores import cross_entropy
+from pfbr.metrics.truth import exact
+from pfbr.particles.particles import equally_weighted
+from pfbr.particles.resampling import systematic
+from pfbr.training.families import TESTING
 
 TEST_SEED, STREAMS, PARTICLES, DRAWS = 40_000, 25, 256, 1000
 LENGTHS = {"mixture": 30, "range-only": 20, "banana": 20}  # 60 for the others

@@ -7,7 +7,9 @@ import jax
 import pytest
 
 import pfbr
-from pfbr import demo, figures, report
+from pfbr.judging import demo
+from pfbr.reporting import demo_figure as figures
+from pfbr.reporting import demo_page as report
 
 # The same examples every time, and no deadline: the first call of a compiled function is slow.
 hypothesis.settings.register_profile("pfbr", derandomize=True, deadline=None, max_examples=50)

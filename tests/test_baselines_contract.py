@@ -7,12 +7,12 @@ import pytest
 from jax import numpy as jnp
 
 from pfbr import baselines
-from pfbr.baselines.history import empty_history
 from pfbr.errors import InputError
+from pfbr.inference.history import empty_history
+from pfbr.inference.method import trace
 from pfbr.models import LinearDynamics, LinearGaussian, Model
 from pfbr.models.base import normal_log_density
-from pfbr.online import trace
-from pfbr.particles import weighted_cov, weighted_mean
+from pfbr.particles.particles import weighted_cov, weighted_mean
 
 SEEDS, STAGES, N = 16, 3, 64
 

@@ -7,13 +7,13 @@ import pytest
 from jax import numpy as jnp
 
 from pfbr import baselines
+from pfbr.inference.method import trace
+from pfbr.metrics.nuts import nuts
+from pfbr.metrics.truth import grid, kalman
 from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics, StateSpaceModel
 from pfbr.models.base import normal_log_density
-from pfbr.online import trace
-from pfbr.particles import weighted_cov, weighted_mean
-from pfbr.tasks import simulate
-from pfbr.truth import grid, kalman
-from pfbr.truth_nuts import nuts
+from pfbr.particles.particles import weighted_cov, weighted_mean
+from pfbr.training.tasks import simulate
 
 STILL, MOVING = GaussianMean(2, observation_std=1.0), LinearDynamics.random(0, 2)
 

@@ -9,13 +9,13 @@ from typer.testing import CliRunner
 
 import pfbr
 from pfbr.baselines import NeverLearning
-from pfbr.calibration import Calibration, CalibrationSettings, calibrate
-from pfbr.calibration_page import calibration_page
 from pfbr.cli import app
 from pfbr.errors import FileError, InputError, ModelError
+from pfbr.inference.method import OnlineMethod
+from pfbr.judging.calibration.calibrate import Calibration, CalibrationSettings, calibrate
 from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics, LogisticRegression
-from pfbr.online import OnlineMethod
-from pfbr.particles import equally_weighted
+from pfbr.particles.particles import equally_weighted
+from pfbr.reporting.calibration_page import calibration_page
 
 SETTINGS = CalibrationSettings(streams=200, length=6, num_particles=64)
 SMALL = CalibrationSettings(streams=200, length=3, num_particles=16)

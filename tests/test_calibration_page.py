@@ -8,8 +8,8 @@ import browser
 import numpy as np
 import pytest
 
-from pfbr.calibration import Calibration, CalibrationSettings, conclude
-from pfbr.calibration_page import calibration_page
+from pfbr.judging.calibration.calibrate import Calibration, CalibrationSettings, conclude
+from pfbr.reporting.calibration_page import calibration_page
 
 pytestmark = [
     pytest.mark.browser,

@@ -16,8 +16,8 @@ from jax import numpy as jnp
 import pfbr
 from pfbr.errors import FileError, InputError, PfbrError
 from pfbr.models import GaussianMean
-from pfbr.tasks import simulate
 from pfbr.training import TrainingSettings
+from pfbr.training.tasks import simulate
 
 MODEL = GaussianMean(2)
 SETTINGS = TrainingSettings(

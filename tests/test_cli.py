@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 import pfbr
-from pfbr import demo
 from pfbr.cli import app
+from pfbr.judging import demo
+from pfbr.metrics.truth import kalman
 from pfbr.models import GaussianMean
-from pfbr.tasks import simulate
-from pfbr.truth import kalman
+from pfbr.training.tasks import simulate
 
 SPEC, MODEL = "gaussian-mean:dim=2,observation_std=1", GaussianMean(2, 1.0, 1.0)
 SMALL_TRAINING = ("gaussian-mean:dim=1", "--operator", "paper", "--steps", 2, "--particles", 8)  # soonest to compile

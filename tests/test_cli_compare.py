@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from pfbr.cli.compare import compare
 from pfbr.errors import InputError
-from pfbr.records import Records
+from pfbr.io.records import Records
 
 
 @pytest.fixture(scope="module")

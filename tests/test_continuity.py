@@ -7,14 +7,14 @@ import pytest
 from jax import numpy as jnp
 
 import pfbr
-from pfbr.architectures import build, choose
 from pfbr.errors import InputError
-from pfbr.families import TESTING, TRAINING
-from pfbr.likelihood import Likelihood
+from pfbr.flow.likelihood import Likelihood
+from pfbr.flow.velocities import GaussianVelocity
+from pfbr.inference.architectures import build, choose
 from pfbr.models import GaussianMean, GaussianMixture
-from pfbr.tasks import ModelFamily
-from pfbr.training.continuity import ContinuityDraw, sample_between
-from pfbr.velocities import GaussianVelocity
+from pfbr.training.families import TESTING, TRAINING
+from pfbr.training.objectives.continuity import ContinuityDraw, sample_between
+from pfbr.training.tasks import ModelFamily
 
 
 class Still(GaussianVelocity):

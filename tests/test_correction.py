@@ -14,20 +14,20 @@ from weights import operator_of
 
 import pfbr
 from pfbr.baselines import BootstrapSMC
-from pfbr.correction import continued_log_density, path_log_weights, static_log_weights
 from pfbr.errors import InputError
-from pfbr.likelihood import Likelihood
+from pfbr.flow.likelihood import Likelihood
+from pfbr.inference.corrected import Trusted
+from pfbr.inference.correction import continued_log_density, path_log_weights, static_log_weights
+from pfbr.inference.method import trace
+from pfbr.inference.ood import learn_reference, remember, remembered
+from pfbr.inference.predictive import smoothed
+from pfbr.inference.tempering import temper
+from pfbr.metrics.truth import kalman
 from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics
 from pfbr.models.base import normal_log_density
-from pfbr.online import trace
-from pfbr.pareto import pareto_k
-from pfbr.particles import equally_weighted, weighted_mean
-from pfbr.predictive import smoothed
-from pfbr.shift import learn_reference, remember, remembered
-from pfbr.tasks import simulate
-from pfbr.tempering import temper
-from pfbr.trusted import Trusted
-from pfbr.truth import kalman
+from pfbr.particles.pareto import pareto_k
+from pfbr.particles.particles import equally_weighted, weighted_mean
+from pfbr.training.tasks import simulate
 
 STREAMS, LENGTH, N = 40, 8, 256
 GAUSSIAN = pfbr.gaussian_operator()

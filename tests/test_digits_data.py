@@ -11,7 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from pfbr.cli import app
-from pfbr.data import (
+from pfbr.errors import FileError, InputError
+from pfbr.paper.digits import (
     Digits,
     Reduction,
     StreamSettings,
@@ -21,9 +22,8 @@ from pfbr.data import (
     prepare,
     shipped_reduction,
 )
-from pfbr.data.deformation import deform
-from pfbr.data.reduction import Moments, as_vectors, fit_reduction, with_intercept
-from pfbr.errors import FileError, InputError
+from pfbr.paper.digits.deformation import deform
+from pfbr.paper.digits.reduction import Moments, as_vectors, fit_reduction, with_intercept
 
 SMALL = StreamSettings(variants=10, components=5)
 

@@ -9,16 +9,16 @@ import pytest
 from jax import numpy as jnp
 
 from pfbr.baselines import NeverLearning, OnePassSMC
-from pfbr.data.rotations import RotatedDigits
-from pfbr.experiments import digit_judging as judging
-from pfbr.experiments.contract import Results, Run
-from pfbr.experiments.digit_judging import Judged, choose, judge, measurements, worst_starts
-from pfbr.experiments.digit_methods import CHOSEN, rival_candidates, training_settings
-from pfbr.experiments.logistic_meta import META
-from pfbr.experiments.logistic_vi import VI
-from pfbr.experiments.logistic_vi_view import TEST_ACCURACY, TEST_SCORE
-from pfbr.experiments.registry import draw, perform
-from pfbr.records import Measurement
+from pfbr.io.records import Measurement
+from pfbr.paper import digit_judging as judging
+from pfbr.paper.contract import Results, Run
+from pfbr.paper.digit_judging import Judged, choose, judge, measurements, worst_starts
+from pfbr.paper.digit_methods import CHOSEN, rival_candidates, training_settings
+from pfbr.paper.digits.rotations import RotatedDigits
+from pfbr.paper.logistic_meta import META
+from pfbr.paper.logistic_vi import VI
+from pfbr.paper.logistic_vi_view import TEST_ACCURACY, TEST_SCORE
+from pfbr.paper.registry import draw, perform
 
 METHODS = ("pfbr-meta", "pfbr-gaussian", "smc-one-pass", "svi", "sgld", "pmd", "npv", "ibis")
 

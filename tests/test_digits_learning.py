@@ -11,22 +11,22 @@ from jax import numpy as jnp
 import pfbr
 from pfbr.baselines import OnePassSMC
 from pfbr.baselines.one_by_one import OneByOne
-from pfbr.data.rotations import RotatedDigits, for_validation, rotate
-from pfbr.draws import draw_prior
 from pfbr.errors import InputError
-from pfbr.experiments.digit_tasks import unseen_angles, unseen_streams
-from pfbr.flow import FlowSettings, flow
-from pfbr.likelihood import Likelihood
+from pfbr.flow.likelihood import Likelihood
+from pfbr.flow.solve import FlowSettings, flow
+from pfbr.flow.velocities.affine import GaussianVelocity
+from pfbr.flow.velocities.informed import FIRST_WIDTH, GAIN, InformedVelocity
+from pfbr.inference.method import trace
+from pfbr.inference.operator import Operator, gaussian_operator
+from pfbr.metrics.prequential import foretell, log_predictive
 from pfbr.models import GaussianMean, LogisticRegression, MiniBatch
-from pfbr.online import trace
-from pfbr.online_score import foretell, log_predictive
-from pfbr.operator import Operator, gaussian_operator
-from pfbr.particles import Particles, equally_weighted
+from pfbr.paper.digit_tasks import unseen_angles, unseen_streams
+from pfbr.paper.digits.rotations import RotatedDigits, for_validation, rotate
+from pfbr.particles.particles import Particles, equally_weighted
+from pfbr.particles.qmc import draw_prior
 from pfbr.training import TrainingSettings, fit
-from pfbr.training.final_error import FinalErrorDraw, transport
-from pfbr.training.foretelling import ForetellingDraw
-from pfbr.velocities.gaussian import GaussianVelocity
-from pfbr.velocities.informed import FIRST_WIDTH, GAIN, InformedVelocity
+from pfbr.training.objectives.final_error import FinalErrorDraw, transport
+from pfbr.training.objectives.prequential import ForetellingDraw
 
 KEY = jax.random.key(0)
 

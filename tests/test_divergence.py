@@ -6,11 +6,11 @@ import pytest
 from jax import numpy as jnp
 from weights import filled
 
-from pfbr.divergence import by_forward_mode, by_hutchinson
 from pfbr.errors import InputError
-from pfbr.likelihood import Likelihood
+from pfbr.flow.divergence import by_forward_mode, by_hutchinson
+from pfbr.flow.likelihood import Likelihood
+from pfbr.flow.velocities import FokkerPlanckVelocity, GatedVelocity, GaussianVelocity, ResidualVelocity
 from pfbr.models import GaussianMixture, MiniBatch, observation_shape
-from pfbr.velocities import FokkerPlanckVelocity, GatedVelocity, GaussianVelocity, ResidualVelocity
 
 T = 0.3
 SINGLE, BATCH = GaussianMixture(), MiniBatch(GaussianMixture(), 3)

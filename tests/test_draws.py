@@ -6,9 +6,9 @@ import pytest
 import scipy.stats
 from jax import numpy as jnp
 
-from pfbr.draws import draw_prior, draw_transition, match_moments, sobol_normal
 from pfbr.models import GaussianMean, LinearDynamics
-from pfbr.priors import MixturePrior, PriorReplaced
+from pfbr.particles.qmc import draw_prior, draw_transition, match_moments, sobol_normal
+from pfbr.training.priors import MixturePrior, PriorReplaced
 
 sobol = jax.jit(jax.vmap(sobol_normal, (0, None, None)), static_argnums=(1, 2))
 

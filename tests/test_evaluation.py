@@ -8,14 +8,14 @@ import jax
 import numpy as np
 import pytest
 
-from pfbr import evaluation
 from pfbr.baselines import EnKF, Exact, NeverLearning
-from pfbr.comparison import compare
-from pfbr.comparison_figure import comparison_figure
 from pfbr.errors import FileError, InputError
+from pfbr.io.records import Measurement, Records
+from pfbr.judging import evaluate as evaluation
+from pfbr.judging.compare import compare
 from pfbr.models import GaussianMean, LogisticRegression
-from pfbr.records import Measurement, Records
-from pfbr.tasks import simulate
+from pfbr.reporting.comparison_figure import comparison_figure
+from pfbr.training.tasks import simulate
 
 MODEL, N = GaussianMean(2, observation_std=1.0), 64
 LINES = [

@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 from jax import numpy as jnp
 
-from pfbr.experiments.judging import BLOCK, mmd2_in_blocks
-from pfbr.experiments.later_starts import LateStarts
-from pfbr.experiments.table1_view import frontier
-from pfbr.experiments.views import Measured, best_rows, cell, number, standing
-from pfbr.mmd import mmd2
+from pfbr.io.records import Measurement
+from pfbr.metrics.mmd import mmd2
 from pfbr.models import GaussianMean
-from pfbr.particles import Particles, equally_weighted, normalise
-from pfbr.records import Measurement
+from pfbr.paper.judging import BLOCK, mmd2_in_blocks
+from pfbr.paper.later_starts import LateStarts
+from pfbr.paper.table1_view import frontier
+from pfbr.paper.views import Measured, best_rows, cell, number, standing
+from pfbr.particles.particles import Particles, equally_weighted, normalise
 
 
 @pytest.mark.parametrize("weighted", [False, True])

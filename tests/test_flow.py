@@ -8,12 +8,12 @@ import scipy.linalg
 from jax import numpy as jnp
 from weights import filled
 
-from pfbr.affine_steps import inverse_root
 from pfbr.errors import InputError
-from pfbr.flow import SOLVERS, FlowSettings, flow
-from pfbr.likelihood import Likelihood
+from pfbr.flow.affine import inverse_root
+from pfbr.flow.likelihood import Likelihood
+from pfbr.flow.solve import SOLVERS, FlowSettings, flow
+from pfbr.flow.velocities import GatedVelocity, GaussianVelocity, ResidualVelocity, Velocity
 from pfbr.models import GaussianMixture
-from pfbr.velocities import GatedVelocity, GaussianVelocity, ResidualVelocity, Velocity
 
 A = np.array([[-0.6, 1.1, 0.0], [-0.4, 0.3, 0.5], [0.2, 0.0, 0.9]])
 X = np.random.default_rng(0).normal(size=(4, 3))

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from jax import numpy as jnp
 
-from pfbr.draws import draw_prior
-from pfbr.flow import FlowSettings
-from pfbr.kernels import silverman
-from pfbr.likelihood import Likelihood
-from pfbr.metrics import cross_entropy
+from pfbr.flow.likelihood import Likelihood
+from pfbr.flow.solve import FlowSettings
+from pfbr.flow.velocities import FokkerPlanckVelocity
+from pfbr.inference.operator import Operator
+from pfbr.metrics.scores import cross_entropy
+from pfbr.metrics.truth import grid, kalman
 from pfbr.models import GaussianMean, GaussianMixture, MiniBatch
-from pfbr.operator import Operator
-from pfbr.particles import equally_weighted
-from pfbr.tasks import simulate
-from pfbr.truth import grid, kalman
-from pfbr.velocities import FokkerPlanckVelocity
+from pfbr.particles.density import silverman
+from pfbr.particles.particles import equally_weighted
+from pfbr.particles.qmc import draw_prior
+from pfbr.training.tasks import simulate
 
 N = 96
 SETTINGS = FlowSettings(solver="tsit5", steps=64, tolerance=1e-3, max_steps=2000)

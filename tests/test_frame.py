@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax import numpy as jnp
 
-from pfbr.frame import frame_of
+from pfbr.particles.whitening import frame_of
 
 SETS = {
     "more unknowns than particles": lambda key: jax.random.normal(key, (5, 12)),

@@ -10,16 +10,16 @@ from jax import numpy as jnp
 from weights import filled
 
 import pfbr
-from pfbr.draws import match_moments
-from pfbr.flow import FlowSettings
-from pfbr.likelihood import Likelihood
+from pfbr.flow.likelihood import Likelihood
+from pfbr.flow.solve import FlowSettings
+from pfbr.flow.velocities import GaussianVelocity, ResidualVelocity
+from pfbr.inference.method import trace
+from pfbr.inference.operator import Operator
+from pfbr.metrics.truth import kalman
 from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics, MiniBatch
-from pfbr.online import trace
-from pfbr.operator import Operator
-from pfbr.particles import equally_weighted
-from pfbr.tasks import simulate
-from pfbr.truth import kalman
-from pfbr.velocities import GaussianVelocity, ResidualVelocity
+from pfbr.particles.particles import equally_weighted
+from pfbr.particles.qmc import match_moments
+from pfbr.training.tasks import simulate
 
 move = eqx.filter_jit(Operator.move)
 

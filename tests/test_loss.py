@@ -8,14 +8,14 @@ from jax import numpy as jnp
 from weights import operator_of
 
 import pfbr
-from pfbr.draws import match_moments
-from pfbr.likelihood import Likelihood
-from pfbr.loss import stage_losses
+from pfbr.flow.likelihood import Likelihood
+from pfbr.inference.operator import Operator
+from pfbr.metrics.truth import kalman
 from pfbr.models import GaussianMean, LinearDynamics
-from pfbr.operator import Operator
-from pfbr.particles import equally_weighted
-from pfbr.tasks import simulate
-from pfbr.truth import kalman
+from pfbr.particles.particles import equally_weighted
+from pfbr.particles.qmc import match_moments
+from pfbr.training.objectives.elbo import stage_losses
+from pfbr.training.tasks import simulate
 
 MODEL = GaussianMean(2, observation_std=1.5)
 OBSERVATIONS = simulate(jax.random.key(0), MODEL, 6)[0]

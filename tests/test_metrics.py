@@ -7,13 +7,13 @@ import scipy.stats
 import sklearn.metrics.pairwise as sk
 from jax import numpy as jnp
 
-from pfbr.c2st import c2st
 from pfbr.errors import InputError
-from pfbr.integral_discrepancy import Bilinear, integral_discrepancy, random_functions
-from pfbr.metrics import coverage, cross_entropy, cross_entropy_estimate, sliced_wasserstein, wasserstein_1d
-from pfbr.mmd import KERNELS, mmd2
-from pfbr.particles import Particles, equally_weighted, normalise
-from pfbr.truth import GaussianTruth
+from pfbr.metrics.c2st import c2st
+from pfbr.metrics.integral_discrepancy import Bilinear, integral_discrepancy, random_functions
+from pfbr.metrics.mmd import KERNELS, mmd2
+from pfbr.metrics.scores import coverage, cross_entropy, cross_entropy_estimate, sliced_wasserstein, wasserstein_1d
+from pfbr.metrics.truth import GaussianTruth
+from pfbr.particles.particles import Particles, equally_weighted, normalise
 
 N, M, DIM = 128, 400, 3
 TRUTH = GaussianTruth(jnp.array([0.5, -0.3, 0.8]), 0.1 * jnp.eye(DIM) + 0.02, jnp.zeros(()))

@@ -9,6 +9,7 @@ from jax import numpy as jnp
 
 import pfbr
 from pfbr.errors import InputError, ModelError
+from pfbr.metrics.truth import kalman
 from pfbr.models import (
     GaussianMean,
     GaussianMixture,
@@ -18,8 +19,7 @@ from pfbr.models import (
     has_observations,
     observation_shape,
 )
-from pfbr.tasks import ModelFamily, simulate
-from pfbr.truth import kalman
+from pfbr.training.tasks import ModelFamily, simulate
 
 PLANE = {
     "gaussian mean": GaussianMean(2, prior_std=1.3),

@@ -6,7 +6,7 @@ import time
 import browser
 import pytest
 
-from pfbr.demo import DemoRecord
+from pfbr.judging.demo import DemoRecord
 
 pytestmark = [
     pytest.mark.browser,

@@ -6,10 +6,10 @@ import pytest
 import scipy.stats
 from jax import numpy as jnp
 
-from pfbr.kernels import silverman
 from pfbr.models import GaussianMean
-from pfbr.particles import equally_weighted, normalise
-from pfbr.priors import DirichletProcess, MixturePrior, PriorReplaced, kernel_prior
+from pfbr.particles.density import silverman
+from pfbr.particles.particles import equally_weighted, normalise
+from pfbr.training.priors import DirichletProcess, MixturePrior, PriorReplaced, kernel_prior
 
 NUM = 8000
 MIXTURE = MixturePrior(

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from pfbr.cli import app
 from pfbr.errors import FileError
-from pfbr.experiments import mixture, registry
-from pfbr.experiments.contract import CPU, WALL, Results, Run
-from pfbr.records import Records
+from pfbr.io.records import Records
+from pfbr.paper import mixture, registry
+from pfbr.paper.contract import CPU, WALL, Results, Run
 
 TINY = dataclasses.replace(
     mixture.QUICK,

@@ -8,13 +8,13 @@ from jax import numpy as jnp
 from weights import operator_of
 
 from pfbr.errors import InputError
+from pfbr.inference.method import trace
+from pfbr.inference.operator import gaussian_operator
+from pfbr.metrics.truth import kalman
 from pfbr.models import GaussianMean, LinearDynamics
-from pfbr.online import trace
-from pfbr.operator import gaussian_operator
-from pfbr.priors import kernel_prior
-from pfbr.segments import segment
-from pfbr.tasks import simulate
-from pfbr.truth import kalman
+from pfbr.training.priors import kernel_prior
+from pfbr.training.segments import segment
+from pfbr.training.tasks import simulate
 
 MODEL = GaussianMean(2, observation_std=1.0)
 OPERATOR = gaussian_operator()

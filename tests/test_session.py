@@ -10,11 +10,11 @@ from weights import operator_of
 
 import pfbr
 from pfbr.errors import InputError, LikelihoodError, ModelError, PfbrError
+from pfbr.inference.session import Posterior
+from pfbr.metrics.truth import kalman
 from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics, LogisticRegression
-from pfbr.particles import Particles, normalise
-from pfbr.session import Posterior
-from pfbr.tasks import simulate
-from pfbr.truth import kalman
+from pfbr.particles.particles import Particles, normalise
+from pfbr.training.tasks import simulate
 
 KEY = jax.random.key(0)
 MODEL = GaussianMean(2, observation_std=1.0)

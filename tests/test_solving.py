@@ -7,19 +7,19 @@ import pytest
 from jax import numpy as jnp
 
 import pfbr
-from pfbr.collocation import Cloud, Fields, choose_fields
-from pfbr.collocation import rates as rates_of
-from pfbr.draws import match_moments
-from pfbr.families import TESTING, Banana
-from pfbr.likelihood import Likelihood
-from pfbr.metrics import cross_entropy
+from pfbr.flow.likelihood import Likelihood
+from pfbr.inference.collocation.method import SolvingOperator
+from pfbr.inference.collocation.rejuvenation import renew
+from pfbr.inference.collocation.velocity import Cloud, Fields, choose_fields
+from pfbr.inference.collocation.velocity import rates as rates_of
+from pfbr.inference.method import trace
+from pfbr.metrics.scores import cross_entropy
+from pfbr.metrics.truth import exact, kalman
 from pfbr.models import GaussianMean, LinearDynamics
-from pfbr.online import trace
-from pfbr.particles import equally_weighted
-from pfbr.renewal import renew
-from pfbr.solving import SolvingOperator
-from pfbr.tasks import simulate
-from pfbr.truth import exact, kalman
+from pfbr.particles.particles import equally_weighted
+from pfbr.particles.qmc import match_moments
+from pfbr.training.families import TESTING, Banana
+from pfbr.training.tasks import simulate
 
 OPERATOR = pfbr.solving_operator()
 CUBIC = Fields(2, 3, 1)

@@ -14,13 +14,13 @@ import pytest
 from jax import numpy as jnp
 
 import pfbr
-from pfbr.architectures import build, choose
 from pfbr.errors import FileError, InputError, ModelError, TrainingError
+from pfbr.inference.architectures import build, choose
 from pfbr.models import GaussianMean, LinearDynamics, LogisticRegression
-from pfbr.tasks import ModelFamily
 from pfbr.training import TrainingSettings
 from pfbr.training.step import TaskDraw
-from pfbr.validation import hold_out, validate
+from pfbr.training.tasks import ModelFamily
+from pfbr.training.validation import hold_out, validate
 
 KEY = jax.random.key(5)
 SMALL, Spoilt = interrupted_training.SETTINGS, interrupted_training.Spoilt

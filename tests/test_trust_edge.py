@@ -9,13 +9,13 @@ from jax import numpy as jnp
 import pfbr
 from pfbr.baselines import OnePassSMC
 from pfbr.errors import InputError, LikelihoodError
-from pfbr.export import to_arviz
-from pfbr.likelihood import Likelihood
+from pfbr.flow.likelihood import Likelihood
+from pfbr.inference.arviz import to_arviz
+from pfbr.inference.session import Posterior
+from pfbr.metrics.truth import kalman
 from pfbr.models import GaussianMean, LinearDynamics
-from pfbr.particles import Particles, equally_weighted
-from pfbr.session import Posterior
-from pfbr.tasks import simulate
-from pfbr.truth import kalman
+from pfbr.particles.particles import Particles, equally_weighted
+from pfbr.training.tasks import simulate
 
 KEY = jax.random.key(0)
 MODEL, SYSTEM = GaussianMean(2, observation_std=1.0), LinearDynamics.random(1, 2)

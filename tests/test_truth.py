@@ -9,9 +9,9 @@ import scipy.stats
 from jax import numpy as jnp
 
 from pfbr.errors import InputError
+from pfbr.metrics.truth import exact, grid, kalman
 from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics, LogisticRegression, MiniBatch
-from pfbr.tasks import simulate
-from pfbr.truth import exact, grid, kalman
+from pfbr.training.tasks import simulate
 
 LENGTH = 6
 

@@ -8,10 +8,10 @@ import pytest
 import scipy.stats
 from jax import numpy as jnp
 
-from pfbr.calibration import CalibrationSettings, conclude
-from pfbr.particles import normalise
-from pfbr.ranks import rank
-from pfbr.uniformity import POINTS, ecdf, ecdf_band, p_values
+from pfbr.judging.calibration.calibrate import CalibrationSettings, conclude
+from pfbr.judging.calibration.ranks import rank
+from pfbr.judging.calibration.uniformity import POINTS, ecdf, ecdf_band, p_values
+from pfbr.particles.particles import normalise
 
 CELLS = (np.arange(POINTS) + 0.5) / POINTS
 

@@ -5,7 +5,7 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from pfbr.architectures import build, choose
+from pfbr.inference.architectures import build, choose
 
 
 def filled(seed, make, scale=1.0):

@@ -14,19 +14,19 @@ from pfbr.baselines.ibis import IBIS
 from pfbr.baselines.kernel_bayes import KernelBayes
 from pfbr.baselines.kernel_filter import KernelFilter
 from pfbr.baselines.mirror_descent import MirrorDescent
-from pfbr.baselines.never_learning import NeverLearning
 from pfbr.baselines.nonparametric_vi import NonparametricVI
 from pfbr.baselines.one_pass_smc import OnePassSMC
 from pfbr.baselines.optimal_smc import OptimalSMC
+from pfbr.baselines.prior import NeverLearning
 from pfbr.baselines.proposals import new_proposal
 from pfbr.baselines.sgld import SGLD
 from pfbr.baselines.streaming_svi import StreamingSVI
 from pfbr.baselines.svgd import SVGD
 from pfbr.baselines.tuning import Tuned, tune
 from pfbr.errors import InputError
+from pfbr.inference.method import OnlineMethod
 from pfbr.models.base import Model
-from pfbr.online import OnlineMethod
-from pfbr.shapes import Key
+from pfbr.typing import Key
 
 
 class Rival(NamedTuple):

@@ -16,13 +16,13 @@ from jax import numpy as jnp
 
 from pfbr.baselines import edge
 from pfbr.baselines.proposals import Memory, Proposal, new_proposal
-from pfbr.baselines.resampling import check_scheme, check_threshold, resample, when_poor
 from pfbr.errors import TrainingError
+from pfbr.inference.method import OnlineMethod, trace
 from pfbr.models.base import Model, normal_log_density, observation_shape
-from pfbr.online import OnlineMethod, trace
-from pfbr.particles import Particles, equally_weighted, ess, normalise
-from pfbr.shapes import Key, Observation
-from pfbr.tasks import simulate
+from pfbr.particles.particles import Particles, equally_weighted, ess, normalise
+from pfbr.particles.resampling import check_scheme, check_threshold, resample, when_poor
+from pfbr.training.tasks import simulate
+from pfbr.typing import Key, Observation
 
 
 class AESMCState(eqx.Module):

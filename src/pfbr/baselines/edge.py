@@ -4,9 +4,9 @@ import jax
 from jax import numpy as jnp
 
 from pfbr.errors import InputError
+from pfbr.inference.method import OnlineMethod
 from pfbr.models.base import Model, StateSpaceModel, observation_shape
-from pfbr.online import OnlineMethod
-from pfbr.shapes import Key, Observation, Points
+from pfbr.typing import Key, Observation, Points
 
 
 def accept(method: OnlineMethod, model: Model, num_particles: int) -> None:

@@ -11,11 +11,11 @@ from jax import numpy as jnp
 
 from pfbr.baselines import edge
 from pfbr.errors import InputError
-from pfbr.likelihood import Likelihood
+from pfbr.flow.likelihood import Likelihood
+from pfbr.inference.method import OnlineMethod
 from pfbr.models.base import Model
-from pfbr.online import OnlineMethod
-from pfbr.particles import Particles, equally_weighted
-from pfbr.shapes import Key, Observation
+from pfbr.particles.particles import Particles, equally_weighted
+from pfbr.typing import Key, Observation
 
 
 def _inflation(value: float) -> float:

@@ -12,12 +12,12 @@ from jax import numpy as jnp
 from jaxtyping import Array, Float
 
 from pfbr.baselines import edge
-from pfbr.baselines.history import History, check_capacity, empty_history, needs_shape
+from pfbr.inference.history import History, check_capacity, empty_history, needs_shape
+from pfbr.inference.method import OnlineMethod
+from pfbr.metrics.truth import GaussianTruth, GridTruth, Truth
 from pfbr.models.base import Model, StateSpaceModel
-from pfbr.online import OnlineMethod
-from pfbr.particles import Particles, equally_weighted
-from pfbr.shapes import Key, Observation
-from pfbr.truth import GaussianTruth, GridTruth, Truth
+from pfbr.particles.particles import Particles, equally_weighted
+from pfbr.typing import Key, Observation
 
 
 class ExactState(eqx.Module):

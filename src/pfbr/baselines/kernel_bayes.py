@@ -12,11 +12,11 @@ from jaxtyping import Array, Float, Int
 
 from pfbr.baselines import edge
 from pfbr.errors import InputError
-from pfbr.kernels import squared_distances
+from pfbr.inference.method import OnlineMethod
 from pfbr.models.base import Model, has_observations
-from pfbr.online import OnlineMethod
-from pfbr.particles import Particles, equally_weighted
-from pfbr.shapes import Key, Observation, Points
+from pfbr.particles.density import squared_distances
+from pfbr.particles.particles import Particles, equally_weighted
+from pfbr.typing import Key, Observation, Points
 
 Weights = Float[Array, " n"]
 

@@ -19,10 +19,10 @@ from pfbr.baselines.kernel_bayes import (
     signed_ess,
     simulate_pairs,
 )
+from pfbr.inference.method import OnlineMethod
 from pfbr.models.base import Model
-from pfbr.online import OnlineMethod
-from pfbr.particles import Particles, equally_weighted
-from pfbr.shapes import Key, Observation
+from pfbr.particles.particles import Particles, equally_weighted
+from pfbr.typing import Key, Observation
 
 
 class KernelFilter(OnlineMethod):

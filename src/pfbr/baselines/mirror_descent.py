@@ -8,13 +8,13 @@ import jax
 from jax import numpy as jnp
 
 from pfbr.baselines import edge
-from pfbr.baselines.history import History, check_capacity, empty_history, needs_shape
 from pfbr.baselines.stochastic import positive, posterior_values
-from pfbr.kernels import kde_log_density, kde_sample, silverman
+from pfbr.inference.history import History, check_capacity, empty_history, needs_shape
+from pfbr.inference.method import OnlineMethod
 from pfbr.models.base import Model
-from pfbr.online import OnlineMethod
-from pfbr.particles import Particles, equally_weighted, ess, normalise
-from pfbr.shapes import Key, Observation
+from pfbr.particles.density import kde_log_density, kde_sample, silverman
+from pfbr.particles.particles import Particles, equally_weighted, ess, normalise
+from pfbr.typing import Key, Observation
 
 
 class MirrorState(eqx.Module):

@@ -10,13 +10,13 @@ from jax import numpy as jnp
 from jaxtyping import Array, Float
 
 from pfbr.baselines import edge
-from pfbr.baselines.history import History, check_capacity, empty_history, needs_shape
 from pfbr.baselines.stochastic import positive
-from pfbr.kernels import squared_distances
+from pfbr.inference.history import History, check_capacity, empty_history, needs_shape
+from pfbr.inference.method import OnlineMethod
 from pfbr.models.base import Model
-from pfbr.online import OnlineMethod
-from pfbr.particles import Particles, equally_weighted
-from pfbr.shapes import Key, Observation, Points
+from pfbr.particles.density import squared_distances
+from pfbr.particles.particles import Particles, equally_weighted
+from pfbr.typing import Key, Observation, Points
 
 
 class MixtureState(eqx.Module):

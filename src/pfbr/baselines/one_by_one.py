@@ -4,11 +4,11 @@ from typing import Any
 
 import jax
 
+from pfbr.inference.method import OnlineMethod
 from pfbr.models.base import Model
 from pfbr.models.minibatch import MiniBatch
-from pfbr.online import OnlineMethod
-from pfbr.particles import Particles
-from pfbr.shapes import Key, Observation
+from pfbr.particles.particles import Particles
+from pfbr.typing import Key, Observation
 
 
 class OneByOne(OnlineMethod):

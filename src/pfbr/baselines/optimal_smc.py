@@ -9,11 +9,11 @@ import jax
 from jax import numpy as jnp
 
 from pfbr.baselines import edge
-from pfbr.baselines.resampling import check_scheme, check_threshold, resample, when_poor
+from pfbr.inference.method import OnlineMethod
 from pfbr.models.base import Model
-from pfbr.online import OnlineMethod
-from pfbr.particles import Particles, equally_weighted, ess, normalise
-from pfbr.shapes import Key, Observation
+from pfbr.particles.particles import Particles, equally_weighted, ess, normalise
+from pfbr.particles.resampling import check_scheme, check_threshold, resample, when_poor
+from pfbr.typing import Key, Observation
 
 
 class OptimalSMC(OnlineMethod):

@@ -10,8 +10,8 @@ from jaxtyping import Array, Float
 from pfbr.baselines import edge
 from pfbr.errors import InputError
 from pfbr.models.base import Model, StateSpaceModel
-from pfbr.shapes import Key, Observation, Point
-from pfbr.tasks import simulate
+from pfbr.training.tasks import simulate
+from pfbr.typing import Key, Observation, Point
 
 Memory = Float[Array, " h"]
 

@@ -3,10 +3,10 @@
 import jax
 from jax import numpy as jnp
 
-from pfbr.baselines.history import History
 from pfbr.errors import InputError
+from pfbr.inference.history import History
 from pfbr.models.base import Model
-from pfbr.shapes import Key, PerParticle, Points
+from pfbr.typing import Key, PerParticle, Points
 
 
 def posterior_scores(key: Key, model: Model, history: History, points: Points, batch: int | None) -> Points:

@@ -12,10 +12,10 @@ from jaxtyping import Array, Float
 
 from pfbr.baselines import edge
 from pfbr.baselines.stochastic import positive
+from pfbr.inference.method import OnlineMethod
 from pfbr.models.base import Model
-from pfbr.online import OnlineMethod
-from pfbr.particles import Particles, equally_weighted
-from pfbr.shapes import Key, Observation, Point
+from pfbr.particles.particles import Particles, equally_weighted
+from pfbr.typing import Key, Observation, Point
 
 
 class GaussianState(eqx.Module):

@@ -9,11 +9,11 @@ import numpy as np
 from jax import numpy as jnp
 
 from pfbr.errors import InputError
-from pfbr.kernels import kde_log_density, silverman
+from pfbr.inference.method import OnlineMethod, trace
 from pfbr.models.base import Model
-from pfbr.online import OnlineMethod, trace
-from pfbr.shapes import Key
-from pfbr.tasks import simulate
+from pfbr.particles.density import kde_log_density, silverman
+from pfbr.training.tasks import simulate
+from pfbr.typing import Key
 
 
 class Tuned(NamedTuple):

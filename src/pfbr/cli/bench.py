@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.table import Table
 
-from pfbr.bench import timings
+from pfbr.judging.bench import timings
 
 
 def bench() -> None:

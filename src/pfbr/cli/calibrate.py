@@ -10,12 +10,12 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from pfbr.calibration import CalibrationSettings
-from pfbr.calibration import calibrate as run
-from pfbr.calibration_page import calibration_page
 from pfbr.cli import spec
 from pfbr.cli.operators import HELP, judged, named_operator
 from pfbr.errors import FileError, InputError
+from pfbr.judging.calibration.calibrate import CalibrationSettings
+from pfbr.judging.calibration.calibrate import calibrate as run
+from pfbr.reporting.calibration_page import calibration_page
 
 REPAIRS = ("off", "auto", "always")
 

@@ -12,11 +12,11 @@ from pfbr import baselines
 from pfbr.cli import spec
 from pfbr.cli.observations import FORMATS, read
 from pfbr.cli.operators import HELP, named_operator
-from pfbr.comparison import Row
-from pfbr.comparison import compare as run_comparison
-from pfbr.comparison_figure import comparison_figure
 from pfbr.errors import InputError
-from pfbr.online import OnlineMethod
+from pfbr.inference.method import OnlineMethod
+from pfbr.judging.compare import Row
+from pfbr.judging.compare import compare as run_comparison
+from pfbr.reporting.comparison_figure import comparison_figure
 
 
 def compare(

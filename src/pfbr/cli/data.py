@@ -10,9 +10,9 @@ from matplotlib import image
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from pfbr.data import StreamSettings, load_digits, prepare
-from pfbr.data.deformation import deform
 from pfbr.errors import InputError
+from pfbr.paper.digits import StreamSettings, load_digits, prepare
+from pfbr.paper.digits.deformation import deform
 
 NAMES = ("mnist8m",)
 SHEET_ROWS, SHEET_COLUMNS = 12, 20

@@ -8,12 +8,12 @@ from rich.console import Console
 from rich.table import Table
 
 import pfbr
-from pfbr import demo as demonstration
-from pfbr import figures
-from pfbr import report as pages
 from pfbr.cli.train import train_operator
+from pfbr.inference.method import OnlineMethod
+from pfbr.judging import demo as demonstration
 from pfbr.models import GaussianMixture
-from pfbr.online import OnlineMethod
+from pfbr.reporting import demo_figure as figures
+from pfbr.reporting import demo_page as pages
 
 
 def demo(

@@ -17,9 +17,9 @@ from pfbr.cli.observations import FORMATS, parse_line, read
 from pfbr.cli.operators import HELP, judged, named_operator
 from pfbr.cli.output import check_writable, write_npz
 from pfbr.errors import InputError, PfbrError
+from pfbr.inference.ood import learn_reference, remembered
 from pfbr.models import Model, observation_shape
-from pfbr.particles import weighted_cov, weighted_mean
-from pfbr.shift import learn_reference, remembered
+from pfbr.particles.particles import weighted_cov, weighted_mean
 
 
 def infer(

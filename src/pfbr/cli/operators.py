@@ -2,8 +2,8 @@
 
 import pfbr
 from pfbr.errors import InputError
-from pfbr.online import OnlineMethod
-from pfbr.shipped import COMMANDS
+from pfbr.inference.method import OnlineMethod
+from pfbr.inference.pretrained import COMMANDS
 
 HELP = (
     "A file made by `pfbr train`, or a name: `gaussian` and `solving` need no training (`solving`: posteriors of any "

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import typer
 
-from pfbr import figures
-from pfbr import report as pages
-from pfbr.calibration import RECORD as CALIBRATION
-from pfbr.calibration_page import calibration_page
-from pfbr.comparison_figure import comparison_figure
-from pfbr.experiments import registry
-from pfbr.records import MEASUREMENTS
+from pfbr.io.records import MEASUREMENTS
+from pfbr.judging.calibration.calibrate import RECORD as CALIBRATION
+from pfbr.paper import registry
+from pfbr.reporting import demo_figure as figures
+from pfbr.reporting import demo_page as pages
+from pfbr.reporting.calibration_page import calibration_page
+from pfbr.reporting.comparison_figure import comparison_figure
 
 
 def report(

@@ -8,11 +8,11 @@ from rich.console import Console
 
 from pfbr.cli import spec
 from pfbr.cli.observations import read
-from pfbr.data import Stream, open_stream
 from pfbr.errors import InputError
-from pfbr.experiments.contract import Experiment, Run
-from pfbr.experiments.registry import EXPERIMENTS, draw, find, perform
 from pfbr.models import LinearDynamics, Model
+from pfbr.paper.contract import Experiment, Run
+from pfbr.paper.digits import Stream, open_stream
+from pfbr.paper.registry import EXPERIMENTS, draw, find, perform
 
 
 def reproduce(

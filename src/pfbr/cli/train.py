@@ -13,13 +13,13 @@ from rich.progress import Progress as Bar
 import pfbr
 from pfbr.cli import spec
 from pfbr.cli.output import check_writable
+from pfbr.inference.ood import learn_reference
+from pfbr.inference.ood import remember as remember_shift
+from pfbr.inference.operator import Operator
 from pfbr.models import Model
-from pfbr.operator import Operator
-from pfbr.shapes import Key
-from pfbr.shift import learn_reference
-from pfbr.shift import remember as remember_shift
 from pfbr.training import Progress, TrainingSettings
 from pfbr.training.progress import describe, text_bar
+from pfbr.typing import Key
 
 
 def train(

@@ -3,10 +3,10 @@
 from pfbr.models.base import LinearGaussian, Model, StateSpaceModel, has_observations, observation_shape
 from pfbr.models.gaussian_mean import GaussianMean
 from pfbr.models.gaussian_mixture import GaussianMixture
+from pfbr.models.inverse_likelihood import Withdrawn
 from pfbr.models.linear_dynamics import LinearDynamics
 from pfbr.models.logistic_regression import LogisticRegression
 from pfbr.models.minibatch import MiniBatch
-from pfbr.models.withdrawn import Withdrawn
 
 __all__ = [
     "GaussianMean",

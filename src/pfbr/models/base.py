@@ -9,7 +9,7 @@ from jax import numpy as jnp
 from jaxtyping import Array
 
 from pfbr.errors import ModelError
-from pfbr.shapes import Key, Observation, Point, Scalar
+from pfbr.typing import Key, Observation, Point, Scalar
 
 
 class LinearGaussian(NamedTuple):

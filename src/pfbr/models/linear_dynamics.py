@@ -7,7 +7,7 @@ from jaxtyping import Array, ArrayLike
 
 from pfbr.errors import InputError
 from pfbr.models.base import LinearGaussian, StateSpaceModel, normal_log_density
-from pfbr.shapes import Key, Observation, Point, Scalar
+from pfbr.typing import Key, Observation, Point, Scalar
 
 
 class LinearDynamics(StateSpaceModel):

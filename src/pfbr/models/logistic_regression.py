@@ -5,7 +5,7 @@ import jax
 from jax import numpy as jnp
 
 from pfbr.models.base import Model, normal_log_density
-from pfbr.shapes import Key, Observation, Point, Scalar
+from pfbr.typing import Key, Observation, Point, Scalar
 
 
 class LogisticRegression(Model):

@@ -6,7 +6,7 @@ from jax import numpy as jnp
 
 from pfbr.errors import InputError
 from pfbr.models.base import LinearGaussian, Model, StateSpaceModel
-from pfbr.shapes import Key, Observation, Point, Scalar
+from pfbr.typing import Key, Observation, Point, Scalar
 
 
 class MiniBatch(Model):

@@ -12,22 +12,22 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from pfbr import files
-from pfbr.architectures import Architecture, architecture_of, build, choose, describe
 from pfbr.checks import checked_key, checked_methods_of, checked_model
 from pfbr.errors import InputError, ModelError, TrainingError
+from pfbr.inference.architectures import Architecture, architecture_of, build, choose, describe
+from pfbr.inference.operator import Operator
+from pfbr.io import containers as files
 from pfbr.models.base import Model, StateSpaceModel, has_observations
-from pfbr.operator import Operator
-from pfbr.shapes import Key
-from pfbr.tasks import Family, ModelFamily
-from pfbr.training.continuity import ContinuityDraw
-from pfbr.training.continuity import applies as continuity_applies
-from pfbr.training.foretelling import ForetellingDraw
+from pfbr.training.objectives.continuity import ContinuityDraw
+from pfbr.training.objectives.continuity import applies as continuity_applies
+from pfbr.training.objectives.prequential import ForetellingDraw
 from pfbr.training.progress import Progress, text_bar
 from pfbr.training.settings import TrainingSettings
 from pfbr.training.state import TrainingState, read_state, write_state
 from pfbr.training.step import Draw, TaskDraw, optimiser, train_step
-from pfbr.validation import Held, hold_out, validate
+from pfbr.training.tasks import Family, ModelFamily
+from pfbr.training.validation import Held, hold_out, validate
+from pfbr.typing import Key
 from pfbr.version import VERSION
 
 _OBJECTIVES: dict[type, str] = {TaskDraw: "elbo", ContinuityDraw: "continuity", ForetellingDraw: "predictive"}

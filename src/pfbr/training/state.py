@@ -8,10 +8,10 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from pfbr import files
-from pfbr.checkpoint import filled
 from pfbr.errors import FileError
-from pfbr.operator import Operator
+from pfbr.inference.operator import Operator
+from pfbr.inference.operator_file import filled
+from pfbr.io import containers as files
 
 
 class TrainingState(NamedTuple):

@@ -7,13 +7,13 @@ import jax
 import optax
 from jax import numpy as jnp
 
-from pfbr.loss import stage_losses
-from pfbr.operator import Operator
-from pfbr.priors import DirichletProcess, PriorReplaced
-from pfbr.segments import segment
-from pfbr.shapes import Key, Scalar
-from pfbr.tasks import Family, simulate
+from pfbr.inference.operator import Operator
+from pfbr.training.objectives.elbo import stage_losses
+from pfbr.training.priors import DirichletProcess, PriorReplaced
+from pfbr.training.segments import segment
 from pfbr.training.settings import TrainingSettings
+from pfbr.training.tasks import Family, simulate
+from pfbr.typing import Key, Scalar
 
 
 class Draw(Protocol):

@@ -1,0 +1,161 @@
+"""Move particles along a velocity, and their log density with them; the only file that knows the ODE solver."""
+
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import jax
+from jax import numpy as jnp
+
+from pfbr.errors import InputError
+from pfbr.flow.affine import affine_steps
+from pfbr.flow.likelihood import Likelihood
+from pfbr.flow.velocities.base import AffineVelocity, Velocity
+from pfbr.typing import PerParticle, Points, Scalar
+
+SOLVERS = {
+    "midpoint": diffrax.Midpoint,
+    "heun": diffrax.Heun,
+    "ralston": diffrax.Ralston,
+    "bosh3": diffrax.Bosh3,
+    "tsit5": diffrax.Tsit5,
+    "dopri5": diffrax.Dopri5,
+}
+CLOSED_FORM = "closed-form"  # for affine velocities: see `affine_steps`
+
+
+class FlowSettings(eqx.Module):
+    """How the ODE is solved.
+
+    `steps` of equal length, or, when `tolerance` is given, steps that adapt to it (at most `max_steps`). The solver
+    "closed-form" serves affine velocities only, with equal steps.
+    `gradient` is "checkpoint" (back-propagation through the solver, recomputing each step) or "adjoint" (the
+    continuous adjoint of Appendix B: constant memory, a gradient of the continuous problem).
+    """
+
+    solver: str = eqx.field(static=True, default="heun")
+    steps: int = eqx.field(static=True, default=4)
+    tolerance: float | None = eqx.field(static=True, default=None)
+    max_steps: int = eqx.field(static=True, default=256)
+    gradient: str = eqx.field(static=True, default="checkpoint")
+
+    def __check_init__(self):
+        if self.solver not in (*SOLVERS, CLOSED_FORM):
+            raise InputError(f"`solver` must be one of {', '.join((*SOLVERS, CLOSED_FORM))}; got {self.solver!r}.")
+        if self.solver == CLOSED_FORM and (self.tolerance is not None or self.gradient != "checkpoint"):
+            raise InputError(
+                f"the {CLOSED_FORM} solver takes equal steps and is differentiated through. For `tolerance` or the "
+                f"continuous adjoint choose one of {', '.join(SOLVERS)}."
+            )
+        if self.gradient not in ("checkpoint", "adjoint"):
+            raise InputError(f'`gradient` must be "checkpoint" or "adjoint"; got {self.gradient!r}.')
+        if self.steps < 1:
+            raise InputError(f"`steps` must be at least 1; got {self.steps}.")
+
+
+class Moved(eqx.Module):
+    """Where the points are after the flow, and their log density there."""
+
+    points: Points
+    log_density: PerParticle
+    num_steps: Scalar
+
+
+def flow(
+    settings: FlowSettings,
+    velocity: Velocity,
+    context: Any,
+    likelihood: Likelihood,
+    points: Points,
+    log_density: PerParticle,
+    *,
+    support: Points | None = None,
+    reverse: bool = False,
+) -> Moved:
+    """Solve dx/dt = f, d log q/dt = −∇·f from t = 0 to 1, or back.
+
+    With a `support` of its own the points are carried along by the flow of another set and do not influence it:
+    given that set, every point is moved by the same map, and its log density is exact.
+    """
+    start, end = (1.0, 0.0) if reverse else (0.0, 1.0)
+    state = (points, log_density) if support is None else (points, log_density, support)
+    args = (velocity, context, likelihood)
+    if settings.solver == CLOSED_FORM:
+        if not isinstance(velocity, AffineVelocity):
+            raise InputError(
+                f"the {CLOSED_FORM} solver needs an affine velocity; {type(velocity).__name__} is none. "
+                f"Choose one of {', '.join(SOLVERS)}."
+            )
+        there = affine_steps(
+            velocity, context, likelihood, points, log_density, support, steps=settings.steps, reverse=reverse
+        )
+        return Moved(*there, jnp.asarray(settings.steps))
+    if settings.tolerance is None and settings.gradient == "checkpoint":
+        state = _equal_steps(settings, start, end, state, args)
+        num_steps = jnp.asarray(settings.steps)
+    else:
+        state, num_steps = _solve(settings, start, end, state, args)
+    return Moved(state[0], state[1], num_steps)
+
+
+def _field(t, state, args):
+    velocity, context, likelihood = args
+    points, _, *other = state
+    support = other[0] if other else points
+    value, divergence = velocity(t, points, support, context, likelihood)
+    moved = (value, -divergence)
+    if other:
+        moved += (velocity(t, support, support, context, likelihood)[0],)
+    return moved
+
+
+def _equal_steps(settings, start, end, state, args):
+    """A scan over steps of the solver's own Runge–Kutta table, its stages written out.
+
+    Against a general solve this compiles sooner and back-propagates several times faster, because nothing has to be
+    known about steps that might be rejected.
+    """
+    table = SOLVERS[settings.solver].tableau
+    width = (end - start) / settings.steps
+
+    @jax.checkpoint
+    def step(state, index):
+        t = start + index * width
+        slopes = []
+        for c, row in zip((0.0, *table.c), ([], *table.a_lower), strict=True):
+            slopes.append(_field(t + float(c) * width, _advanced(state, width, row, slopes), args))
+        return _advanced(state, width, table.b_sol, slopes), None
+
+    return jax.lax.scan(step, state, jnp.arange(settings.steps, dtype=state[0].dtype))[0]
+
+
+def _advanced(state, width, weights, slopes):
+    """state + width Σ_i weight_i slope_i"""
+    for weight, slope in zip(weights, slopes, strict=True):
+        if weight != 0:
+            state = jax.tree.map(lambda y, k, w=float(weight): y + (width * w) * k, state, slope)
+    return state
+
+
+def _solve(settings, start, end, state, args):
+    fixed = settings.tolerance is None
+    solution = diffrax.diffeqsolve(
+        diffrax.ODETerm(_field),
+        SOLVERS[settings.solver](),
+        start,
+        end,
+        (end - start) / settings.steps,
+        state,
+        args,
+        stepsize_controller=diffrax.ConstantStepSize()
+        if fixed
+        else diffrax.PIDController(rtol=settings.tolerance, atol=settings.tolerance),
+        adjoint=diffrax.RecursiveCheckpointAdjoint()
+        if settings.gradient == "checkpoint"
+        else diffrax.BacksolveAdjoint(),
+        max_steps=settings.steps + 1 if fixed else settings.max_steps,
+        throw=False,  # a flow that ran out of steps is reported by the caller, who knows what was being done
+    )
+    failed = solution.result != diffrax.RESULTS.successful
+    moved = jax.tree.map(lambda leaf: jnp.where(failed, jnp.nan, leaf[-1]), solution.ys)
+    return moved, solution.stats["num_steps"]

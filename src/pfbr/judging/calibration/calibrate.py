@@ -1,0 +1,140 @@
+"""Is the posterior right, stage by stage, on streams that the model itself makes? Computes, and writes records."""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from pfbr.checks import checked_key, checked_methods_of, checked_model, checked_num_particles
+from pfbr.errors import FileError, InputError, ModelError
+from pfbr.inference.corrected import Trusted
+from pfbr.inference.method import OnlineMethod
+from pfbr.inference.session import checked_fit_together
+from pfbr.io.records import read_arrays, write_arrays
+from pfbr.judging.calibration.order_gap import order_gap
+from pfbr.judging.calibration.ranks import follow, simulated_streams
+from pfbr.judging.calibration.uniformity import ecdf_band
+from pfbr.judging.calibration.verdict import advice, judge, sentence
+from pfbr.models.base import Model, StateSpaceModel, has_observations
+from pfbr.typing import Key
+
+RECORD = "calibration"  # the stem of its two files
+COMMAND = "pfbr calibrate OPERATOR SPEC --out DIR"
+MIN_STREAMS = 20  # with fewer, hardly anything could be refused
+
+
+@dataclasses.dataclass(frozen=True)
+class CalibrationSettings:
+    """How much is simulated; each field with its reason."""
+
+    streams: int = 200  # a coverage of 0.95 is then known to 0.015
+    length: int = 25  # as in the paper's linear system
+    num_particles: int = 256  # as in the paper
+    level: float = 0.05  # chance of refusing a perfect operator, over all stages and coordinates together
+
+
+@dataclasses.dataclass(frozen=True)
+class Calibration:
+    """Settings and verdict, and arrays: `ranks` (streams, stages, d + 1) in (0, 1), the last of them the likelihood's;
+    `p_values` (stages, d + 1); `coverage` (3, stages, d); `band_low` and `band_high` (49,)."""
+
+    settings: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+
+    @property
+    def trusted(self) -> bool:
+        return not self.settings["failed_stages"]
+
+    @property
+    def verdict(self) -> str:
+        return self.settings["verdict"]
+
+    def save(self, directory: Path) -> None:
+        write_arrays(directory, RECORD, self.settings, self.arrays)
+
+    @classmethod
+    def load(cls, directory: Path) -> "Calibration":
+        settings, arrays = read_arrays(directory, RECORD, COMMAND)
+        wanted = {"ranks", "p_values", "coverage", "band_low", "band_high"} - arrays.keys()
+        if wanted := wanted | ({"verdict", "advice", "p_value", "failed_stages"} - settings.keys()):
+            raise FileError(
+                f"the records in {str(directory)!r} lack {', '.join(sorted(wanted))}: they are of another version, or "
+                f"damaged. Make them again with `{COMMAND}`."
+            )
+        return cls(settings, arrays)
+
+
+def calibrate(
+    key: Key,
+    method: OnlineMethod,
+    model: Model,
+    *,
+    settings: CalibrationSettings = CalibrationSettings(),
+    progress: Callable[[int], None] = lambda done: None,
+) -> Calibration:
+    """Simulate streams, follow each with the method, and rank the truths at every stage.
+
+    `progress` hears how many streams are done. Ctrl-C judges what is there, as soon as that is 20 streams.
+    """
+    _check(settings)
+    model = checked_methods_of(checked_model(model))
+    if not has_observations(model):
+        raise ModelError(
+            f"{type(model).__name__} has no `sample_observation(key, x)`: streams cannot be simulated. Add the method."
+        )
+    checked_fit_together(method, model)
+    num_particles = checked_num_particles(settings.num_particles)
+    data_key, run_key = jax.random.split(checked_key(key))
+    observations, truths = simulated_streams(data_key, model, settings.streams, settings.length)
+    parts, gaps = [], None
+    with contextlib.suppress(KeyboardInterrupt):
+        for part in follow(run_key, method, model, observations, truths, num_particles):
+            parts.append(part)
+            progress(sum(len(ranks) for ranks, _ in parts))
+        if not isinstance(model, StateSpaceModel):
+            gaps = [float(gap) for gap in order_gap(run_key, method, model, observations, num_particles)]
+    if sum(len(ranks) for ranks, _ in parts) < min(MIN_STREAMS, settings.streams):
+        raise KeyboardInterrupt
+    ranks, whole = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
+    record = conclude(ranks, whole, settings, repaired=isinstance(method, Trusted))
+    found: dict[str, Any] = {"model": type(model).__name__}
+    if gaps is not None and np.all(np.isfinite(gaps)):
+        found |= {"order_gap": gaps[0], "noise_gap": gaps[1]}
+    return dataclasses.replace(record, settings=found | record.settings)
+
+
+def _check(settings: CalibrationSettings) -> None:
+    if settings.streams < MIN_STREAMS:
+        raise InputError(
+            f"`streams` must be at least {MIN_STREAMS}, since fewer ranks refuse nothing; got {settings.streams}."
+        )
+    if settings.length < 1:
+        raise InputError(f"`length` must be at least 1; got {settings.length}.")
+    if not 0 < settings.level < 1:
+        raise InputError(f"`level` is a probability between 0 and 1; got {settings.level}.")
+
+
+def conclude(
+    ranks: np.ndarray, whole: np.ndarray, settings: CalibrationSettings, *, repaired: bool = False
+) -> Calibration:
+    """The verdict on ranks (streams, stages, d + 1), with particles finite where `whole` (streams, stages)."""
+    streams = len(ranks)  # fewer than asked for after Ctrl-C
+    ranks = np.where(whole[..., None], ranks, np.nan)
+    judged = judge(ranks, whole, settings.level)
+    low, high = ecdf_band(streams, settings.level / judged.p_by_rank.size)
+    described = dataclasses.asdict(settings) | {
+        "streams": streams,
+        "interrupted": streams < settings.streams,
+        "p_value": judged.p_value,
+        "failed_stages": judged.failed_stages,
+        "failed": judged.failed,
+        "streams_not_finite": 0 if judged.not_finite is None else judged.not_finite[0],
+    }
+    described["verdict"] = sentence(judged, streams)
+    described["advice"] = advice(judged, streams, settings.level, repaired=repaired)
+    arrays = {"p_values": judged.p_by_rank, "coverage": judged.coverage, "band_low": low, "band_high": high}
+    return Calibration(described, {"ranks": ranks, **arrays})

@@ -1,0 +1,33 @@
+"""How far apart two orders of the same data end, for unknowns at rest: the true posterior does not depend on it."""
+
+import equinox as eqx
+import jax
+from jax import numpy as jnp
+
+from pfbr.inference.method import OnlineMethod, trace
+from pfbr.models.base import Model
+from pfbr.particles.particles import weighted_cov, weighted_mean
+from pfbr.typing import Key
+
+STREAMS = 32  # a root mean square over so many is known to an eighth
+
+
+@eqx.filter_jit
+def order_gap(key: Key, method: OnlineMethod, model: Model, observations, num_particles: int):
+    """Distance of the last means in posterior standard deviations, root mean square over streams and coordinates: of
+    two orders with the same draws, and of two runs of the same order with other draws, which is what chance does."""
+
+    def end(run_key, stream):
+        particles = jax.tree.map(lambda leaf: leaf[-1], trace(run_key, method, model, stream, num_particles).particles)
+        return weighted_mean(particles), jnp.sqrt(jnp.diagonal(weighted_cov(particles)))
+
+    def one(inputs):
+        stream_key, stream = inputs
+        first_key, second_key, order_key = jax.random.split(stream_key, 3)
+        orders = jnp.stack([stream, jax.random.permutation(order_key, stream), stream])
+        means, stds = jax.lax.map(lambda run: end(*run), (jnp.stack([first_key, first_key, second_key]), orders))
+        return jnp.mean(((means[1:] - means[0]) / stds[0]) ** 2, axis=1)
+
+    few = observations[:STREAMS]
+    gaps = jax.lax.map(one, (jax.random.split(key, few.shape[0]), few))
+    return tuple(jnp.sqrt(jnp.mean(gaps, axis=0)))

@@ -1,0 +1,32 @@
+"""An observation taken back is one with the inverse likelihood: a model in which to observe is to forget."""
+
+from pfbr.errors import InputError
+from pfbr.models.base import Model, StateSpaceModel
+from pfbr.typing import Observation, Point, Scalar
+
+
+class Withdrawn(Model):
+    """p(o | x)⁻¹ in the place of p(o | x), so that an update takes an earlier observation out of the posterior.
+
+    A velocity that is linear in the log likelihood, as ours are, then runs backwards.
+    """
+
+    model: Model
+
+    def __init__(self, model: Model):
+        if isinstance(model, StateSpaceModel):
+            raise InputError("an earlier observation can be taken back only where the unknown does not move.")
+        self.model = model
+
+    @property
+    def dim(self) -> int:
+        return self.model.dim
+
+    def sample_prior(self, key) -> Point:
+        return self.model.sample_prior(key)
+
+    def log_prior(self, x: Point) -> Scalar:
+        return self.model.log_prior(x)
+
+    def log_likelihood(self, x: Point, observation: Observation) -> Scalar:
+        return -self.model.log_likelihood(x, observation)

@@ -1,0 +1,104 @@
+"""The records of variational inference on the digits as charts, a table and sentences; computes nothing."""
+
+from pfbr.judging.evaluate import TRAINING
+from pfbr.paper.contract import Results
+from pfbr.paper.views import Measured, number
+from pfbr.reporting.parts import LOOKS, Chart, Chooser, Finding, Page, Series, Table
+
+TEST_ACCURACY, TEST_SCORE, R_HAT = "test accuracy", "test log score", "largest R-hat"
+VISITED = "images visited"
+WITHIN = 0.003  # of the reference's accuracy: what was asked for
+
+
+def view(results: Results) -> Page:
+    """Test accuracy and log score against images visited, the end of each line, and the distance to the reference."""
+    s = results.settings
+    n = s["num_particles"]
+    records = results.case("vi")
+    measured = Measured(records.measurements())
+    charts: dict[tuple[str, ...], Chart] = {
+        ("accuracy",): _chart(measured, n, TEST_ACCURACY, "accuracy on 1,932 test images"),
+        ("log score",): _chart(measured, n, TEST_SCORE, "−log probability of the label (nats)", y_scale="log"),
+    }
+    return Page(
+        title="Logistic regression by variational inference",
+        lead=(
+            f"Eight or six, from {records.settings['images']:,} training images. The operator is trained by its error "
+            f"after {s['num_stages']} batches of {s['batch']} alone, judged by as many other images: its first "
+            f"gradient step comes after {2 * s['num_stages'] * s['batch']:,}. Only the {n} transported particles "
+            f"classify the 1,932 test images. The reference is NUTS on a subsample of {s['nuts_images']:,} images."
+        ),
+        findings=_findings(measured, n),
+        parts=[
+            Chooser(
+                "Test images against images visited",
+                "Rivals are tuned on validation images. They update with every batch; those that store images look at "
+                "them again without being charged for it.",
+                ("measure",),
+                charts,
+            ),
+            _table(measured, n),
+        ],
+        figures={"vi": list(charts.values())},
+        facts=[
+            "Our particles carry the learned factor and the information of the last stream's images, so that its line "
+            "is noisy; the rivals hold at their end the information of all images that they have seen.",
+            "The target is the posterior of all training images under the prior N(0, I).",
+        ],
+    )
+
+
+def _chart(measured: Measured, n: int, metric: str, y_label: str, **options) -> Chart:
+    series = []
+    for name in measured.methods(metric, n):
+        line = measured.per_stage(name, metric, n)
+        if name == "truth":  # one number, at all abscissae
+            far = max(m.stage or 0 for other in measured.methods(metric, n) for m in measured.stages(other, metric, n))
+            series.append(Series(name, [100.0, float(far)], [line.y[0]] * 2, label="NUTS on a subsample"))
+        else:
+            series.append(Series(name, line.x, line.y))
+    return Chart("", VISITED, y_label, series, x_scale="log", **options)
+
+
+def _findings(measured: Measured, n: int) -> list[Finding]:
+    ours, truth = measured.stages("pfbr", TEST_ACCURACY, n), measured.stages("truth", TEST_ACCURACY, n)
+    if not ours or not truth:
+        return []
+    distance = ours[-1].value - truth[-1].value
+    text = (
+        f"After {ours[-1].stage:,} images the operator's particles classify {100 * ours[-1].value:.2f} % of the test "
+        f"images rightly, NUTS {100 * truth[-1].value:.2f} %: {number(100 * distance, 2, signed=True)} points."
+    )
+    found = [Finding(text, abs(distance) <= WITHIN or distance > 0)]
+    for name in measured.methods(TEST_SCORE, n):
+        if name in ("pfbr", "truth"):
+            continue
+        theirs, mine = measured.stages(name, TEST_SCORE, n)[-1], measured.stages("pfbr", TEST_SCORE, n)[-1]
+        if not mine.value < theirs.value:
+            scores = f"{number(theirs.value)} against {number(mine.value)}"
+            found.append(Finding(f"{LOOKS[name].label} ends with a better log score: {scores}.", False))
+    return found
+
+
+def _table(measured: Measured, n: int) -> Table:
+    methods = measured.methods(TEST_ACCURACY, n)
+    rows = []
+    for name in methods:
+        accuracy, score = (measured.stages(name, metric, n)[-1] for metric in (TEST_ACCURACY, TEST_SCORE))
+        seconds = measured.whole(name, TRAINING, n)
+        rows.append(
+            [
+                "NUTS on a subsample" if name == "truth" else LOOKS[name].label,
+                f"{accuracy.stage:,}",
+                f"{100 * accuracy.value:.2f} %",
+                number(score.value, 4),
+                "–" if seconds is None else f"{seconds.value:.0f} s",
+            ]
+        )
+    return Table(
+        "At the end",
+        f"{n} particles; the 1,932 official test images, as they are. Log score: −log probability of the label (nats).",
+        ["method", "images visited", "test accuracy", "test log score", "time"],
+        rows,
+        methods,
+    )

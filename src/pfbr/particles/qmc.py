@@ -1,0 +1,98 @@
+"""Better than random: scrambled Sobol points, made normal and matched in their first two moments."""
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import cast
+
+import jax
+import numpy as np
+from jax import numpy as jnp
+from jaxtyping import Array
+from scipy.stats import qmc
+
+from pfbr.models.base import Model, StateSpaceModel, offers
+from pfbr.particles.whitening import frame_of
+from pfbr.typing import Key, Point, Points
+
+MAX_SOBOL_DIM = 21_201
+
+
+@functools.lru_cache(maxsize=32)
+def _sobol_integers(num: int, dim: int) -> np.ndarray:
+    """The first points of Sobol's sequence as 32-bit integers; they depend on shapes alone, so they are constants."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a warning about counts that are not powers of two, which users choose
+        unit = qmc.Sobol(dim, scramble=False, bits=32).random(num)
+    return (unit * 2.0**32).astype(np.uint64).astype(np.uint32)
+
+
+def _reverse_bits(x: Array) -> Array:
+    for shift, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF)):
+        m = jnp.uint32(mask)
+        x = ((x >> shift) & m) | ((x & m) << shift)
+    return (x >> 16) | (x << 16)
+
+
+def _owen_scramble(x: Array, seed: Array) -> Array:
+    """A nested uniform scramble by hashing: each bit is flipped at random, depending only on the bits above it."""
+    x = _reverse_bits(x)
+    x = x + seed
+    for factor in (0x6C50B47C, 0xB82F1E52, 0xC7AFE638, 0x8D22F6E6):
+        x = x ^ (x * jnp.uint32(factor))  # even factors: a bit is touched only by lower ones (reversed: higher)
+    return _reverse_bits(x)
+
+
+def sobol_normal(key: Key, num: int, dim: int) -> Points:
+    """`num` standard normal vectors that fill space evenly; each one by itself is a fair draw."""
+    seeds = jax.random.bits(key, (dim,), jnp.uint32)
+    bits = _owen_scramble(jnp.asarray(_sobol_integers(num, dim)), seeds)
+    # 24 bits are what float32 holds; the half keeps clear of 0, and the minimum of 1, to which the highest is rounded
+    unit = jnp.minimum(((bits >> 8).astype(jnp.float32) + 0.5) / 2.0**24, 1.0 - 2.0**-24)
+    return jax.scipy.special.ndtri(unit).astype(jnp.result_type(float))
+
+
+def match_moments(noise: Points, *, apart_from: Points | None = None) -> Points:
+    """Noise with mean exactly zero, covariance exactly one, and, if asked, no correlation with a set of points.
+
+    With linear dynamics the predicted mean and covariance are then exactly those of the formula. Where there are
+    too few particles to do so (fewer than twice the number of conditions), less is matched.
+    """
+    n, d = noise.shape
+    if n < 2:
+        return noise
+    noise = noise - jnp.mean(noise, axis=0)
+    if apart_from is not None and n > 4 * d + 2:
+        basis, _ = jnp.linalg.qr(frame_of(apart_from).whiten(apart_from))
+        basis = basis - jnp.mean(basis, axis=0)
+        noise = noise - basis @ (basis.T @ noise)
+    if n > 2 * d + 1:
+        noise = frame_of(noise).whiten(noise)
+    return noise
+
+
+def draw_prior(key: Key, model: Model, num: int, *, even: bool = True) -> Points:
+    """The first particles: evenly spread where the model can turn normals into its prior, i.i.d. otherwise."""
+    if even and offers(model, "prior_from_normal") and num > 0 and int(model.dim) <= MAX_SOBOL_DIM:
+        from_normal = cast(Callable[[Point], Point], model.prior_from_normal)  # it is offered, so never None
+        return jax.vmap(from_normal)(match_moments(sobol_normal(key, num, int(model.dim))))
+    return jax.vmap(model.sample_prior)(jax.random.split(key, num))
+
+
+def draw_transition(key: Key, model: StateSpaceModel, points: Points, *, even: bool = True) -> Points:
+    """The particles after the dynamics, one step on."""
+    if even and offers(model, "transition_from_normal"):
+        from_normal = cast(Callable[[Point, Point], Point], model.transition_from_normal)
+        return jax.vmap(from_normal)(points, transition_noise(key, points))
+    return jax.vmap(model.sample_transition)(jax.random.split(key, points.shape[0]), points)
+
+
+def transition_noise(key: Key, points: Points, *, even: bool = True) -> Points:
+    """Standard normals, one for each of the points; even ones are uncorrelated with the points."""
+    num, dim = points.shape
+    if not even:
+        return jax.random.normal(key, (num, dim), points.dtype)
+    noise_key, order_key = jax.random.split(key)
+    # the points of one Sobol set come in a fixed order; without a shuffle, noise would depend on the particle
+    noise = jax.random.permutation(order_key, sobol_normal(noise_key, num, dim))
+    return match_moments(noise, apart_from=points)

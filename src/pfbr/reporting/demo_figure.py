@@ -1,0 +1,93 @@
+"""Records to figures for paper and README: draws what was measured and computes nothing."""
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from pfbr.judging.demo import DemoRecord
+
+COLOURS = {"exact": "#16181d", "pfbr": "#1f63d2", "smc": "#d1541c", "never": "#8a909b", "truth": "#6d4bb8"}
+NAMES = {"exact": "exact draws", "pfbr": "pfbr", "smc": "one-pass SMC", "never": "never learning"}
+SHOWN_STAGES = (1, 5, 10, 30)
+STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.edgecolor": "#c9ccd3",
+    "axes.labelcolor": "#3b4049",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": "#5a606b",
+    "ytick.color": "#5a606b",
+    "xtick.major.size": 0,
+    "ytick.major.size": 0,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "pfbr",  # the same records give the same file
+}
+
+
+def demo_figure(directory: Path) -> list[Path]:
+    """Draw `demo.png` and `demo.svg` in the directory of a demonstration's records: stages across, methods down."""
+    record = DemoRecord.load(directory)
+    num_observations = len(record.arrays["observations"])
+    stages = [stage for stage in SHOWN_STAGES if stage <= num_observations] or [num_observations]
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(12, 6.6), layout="constrained", facecolor="white")
+        left, right = figure.subfigures(1, 2, width_ratios=(1.7, 1), squeeze=False)[0]
+        axes = left.subplots(3, len(stages), sharex=True, sharey=True, squeeze=False)
+        for column, stage in enumerate(stages):
+            _posterior_column(axes[:, column], record, stage)
+        for row, name in enumerate(("the truth", "pfbr", "one-pass SMC")):
+            axes[row, 0].set_ylabel(f"{name}\n$x_2$", color=COLOURS[("truth", "pfbr", "smc")[row]], fontweight="bold")
+        upper, lower = right.subplots(2, 1, height_ratios=(1.5, 1))
+        _score(upper, record)
+        _mass(lower, record)
+        paths = [directory / "demo.png", directory / "demo.svg"]
+        figure.savefig(paths[0], dpi=120, metadata={"Software": None})
+        figure.savefig(paths[1], metadata={"Date": None})
+    return paths
+
+
+def _posterior_column(axes: np.ndarray, record: DemoRecord, stage: int) -> None:
+    """The truth on top, then the particles of each method over its contours."""
+    arrays, settings = record.arrays, record.settings
+    reach, cells = settings["reach"], settings["cells"]
+    log_density = arrays["log_density"][stage].T
+    ticks = (np.arange(cells) + 0.5) / cells * 2 * reach - reach
+    levels = np.unique(arrays["levels"][stage])
+    for axis in axes:
+        axis.contour(ticks, ticks, log_density, levels=levels, colors=COLOURS["truth"], linewidths=0.8, linestyles="-")
+        axis.set(xlim=(-reach, reach), ylim=(-reach, reach), xticks=(-2, 0, 2), yticks=(-2, 0, 2), aspect="equal")
+    extent = (-reach, reach, -reach, reach)
+    axes[0].imshow(np.exp(log_density), origin="lower", extent=extent, cmap="Purples", interpolation="bilinear")
+    axes[0].set_title(f"after {stage} observation{'s' if stage > 1 else ''}", fontsize=9, color="#16181d")
+    for axis, name in zip(axes[1:], ("pfbr", "smc"), strict=True):
+        points, weights = arrays[f"{name}_points"][stage], arrays[f"{name}_weights"][stage]
+        sizes = 7 * np.minimum(weights * len(weights), 9)
+        axis.scatter(*points.T, s=sizes, color=COLOURS[name], alpha=0.5, linewidths=0)
+    axes[-1].set_xlabel("$x_1$")
+
+
+def _score(axis: Axes, record: DemoRecord) -> None:
+    for name in ("never", "smc", "pfbr", "exact"):
+        score = record.arrays[f"{name}_score"]
+        axis.plot(
+            score, color=COLOURS[name], linestyle=":" if name == "never" else "-", linewidth=1.8, label=NAMES[name]
+        )
+    axis.set(xlabel="observations so far", ylabel="cross entropy to the truth (nats)")
+    axis.grid(axis="y", color="#eceef1")
+    axis.legend(frameon=False, loc="upper left", reverse=True)
+    axis.margins(x=0.01, y=0.12)
+
+
+def _mass(axis: Axes, record: DemoRecord) -> None:
+    for name, style in {"truth": "--", "pfbr": "-", "smc": "-"}.items():
+        label = "the truth" if name == "truth" else NAMES[name]
+        axis.plot(record.arrays[f"{name}_mass"], style, color=COLOURS[name], linewidth=1.6, label=label)
+    axis.set(xlabel="observations so far", ylabel="mass of the mode $x_2 < 0$", ylim=(0, 1))
+    axis.grid(axis="y", color="#eceef1")
+    axis.legend(frameon=False, loc="upper left", ncols=3)
+    axis.margins(x=0.01)
