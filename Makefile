@@ -1,5 +1,6 @@
 # `make demo` and `make test` work on a fresh machine with Python 3.11 and make: they create .venv, install the
-# versions in requirements.lock, and run. Set-up happens again only when the lock or pyproject.toml changes.
+# versions in requirements.lock (whose opening lines say how to make it again), and run. Set-up happens again only when
+# the lock, pyproject.toml or the version changes.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
@@ -30,13 +31,13 @@ bench: $(READY)  ## ratios against rivals, in one run
 	$(RUN)/pfbr bench
 
 clean:  ## everything that can be made again
-	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis pfbr-demo
+	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist pfbr-demo
 
 help:
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
 
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock pyproject.toml src/pfbr/version.py
 	test -x $(RUN)/python || $(PYTHON) -m venv $(VENV)
-	$(RUN)/python -m pip install --quiet -r requirements.lock
+	$(RUN)/python -m pip install --quiet --require-hashes -r requirements.lock
 	$(RUN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	touch $@
