@@ -7,13 +7,13 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from pfbr.baselines import BootstrapSMC, DaumHuang, EnKF, Exact, NeverLearning, OptimalSMC
-from pfbr.inference.method import trace
+from pfbr.baselines import BootstrapSMC, DaumHuang, EnKF, Exact, Prior, OptimalSMC
+from pfbr.inference.method import record
 from pfbr.metrics.scores import cross_entropy
 from pfbr.metrics.truth import kalman
 from pfbr.models import LinearDynamics
 from pfbr.particles.resampling import resample
-from pfbr.training.tasks import simulate
+from pfbr.models.simulate import simulate
 
 SEQUENCES, STAGES, TRUE_DRAWS = 25, 25, 2000
 RUNS = [
@@ -23,14 +23,14 @@ RUNS = [
     ("Daum-Huang", DaumHuang(), 256),
     ("bootstrap SMC", BootstrapSMC(), 256),
     ("bootstrap SMC", BootstrapSMC(), 8192),
-    ("never learning", NeverLearning(), 256),
+    ("never learning", Prior(), 256),
 ]
 
 
 def main() -> None:
     model = LinearDynamics.random(0, 10)
     keys = jax.random.split(jax.random.key(0), SEQUENCES)
-    streams = jax.vmap(lambda k: simulate(k, model, STAGES)[0])(keys)
+    streams = jax.vmap(lambda k: simulate(k, model, STAGES).observations)(keys)
 
     for name, method, num in RUNS:
 
@@ -39,7 +39,7 @@ def main() -> None:
             key, observations = inputs
             run_key, truth_key, resample_key = jax.random.split(key, 3)
             truth = kalman(model, observations)
-            said = trace(run_key, method, model, observations, num)
+            said = record(run_key, method, model, observations, num)
 
             def stage(inputs):
                 particles, truth, truth_key, resample_key = inputs

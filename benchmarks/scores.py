@@ -15,11 +15,11 @@ import numpy as np
 from jax import numpy as jnp
 
 import pfbr
-from pfbr.inference.method import trace
+from pfbr.inference.method import record
 from pfbr.metrics.scores import cross_entropy, mean_error
 from pfbr.metrics.truth import exact
 from pfbr.particles.particles import equally_weighted
-from pfbr.training.tasks import simulate
+from pfbr.models.simulate import simulate
 
 TEST_SEED = 20_000
 MIXTURE_TRUTH = jnp.array([1.0, -2.0])
@@ -38,12 +38,12 @@ def judge(operator, model, at, length, num_particles=256, num_streams=25, num_dr
     @eqx.filter_jit
     def one(operator, key):
         stream_key, run_key, draw_key, exact_key = jax.random.split(key, 4)
-        observations, _ = simulate(stream_key, model, length, at=at)
+        observations = simulate(stream_key, model, length, at=at).observations
         truth = exact(model, observations)
         draws = jax.vmap(lambda t, k: t.sample(k, num_draws))(truth, jax.random.split(draw_key, length))
         best = jax.vmap(lambda t, k: t.sample(k, num_particles))(truth, jax.random.split(exact_key, length))
         best = jax.vmap(equally_weighted)(best)
-        ours = trace(run_key, operator, model, observations, num_particles).particles
+        ours = record(run_key, operator, model, observations, num_particles).particles
         means = truth.mean if hasattr(truth, "cov") else jax.vmap(lambda t: t.mean)(truth)
         return {
             # stage by stage: with many particles all stages at once would not fit into memory

@@ -17,11 +17,11 @@ from matplotlib import pyplot as plt
 
 import pfbr
 from pfbr.baselines import EnKF, OnePassSMC
-from pfbr.inference.method import trace
+from pfbr.inference.method import record
 from pfbr.metrics.scores import cross_entropy
 from pfbr.metrics.truth import kalman
 from pfbr.particles.particles import equally_weighted
-from pfbr.training.tasks import simulate
+from pfbr.models.simulate import simulate
 
 STAGES = np.array([1, 2, 5, 10, 20, 30, 60, 100, 200, 500, 1000])
 STYLES = {
@@ -42,11 +42,11 @@ def scores(method, model):
     @eqx.filter_jit
     def one(method, key):
         stream_key, run_key, draw_key, exact_key = jax.random.split(key, 4)
-        observations, _ = simulate(stream_key, model, int(STAGES[-1]))
+        observations = simulate(stream_key, model, int(STAGES[-1])).observations
         truth = jax.tree.map(lambda leaf: leaf[picked], kalman(model, observations))
         draws = jax.vmap(lambda t, k: t.sample(k, DRAWS))(truth, jax.random.split(draw_key, len(STAGES)))
         best = jax.vmap(lambda t, k: t.sample(k, PARTICLES))(truth, jax.random.split(exact_key, len(STAGES)))
-        run = trace(run_key, method, model, observations, PARTICLES).particles
+        run = record(run_key, method, model, observations, PARTICLES).particles
         ours = jax.tree.map(lambda leaf: leaf[picked], run)
         return jax.vmap(cross_entropy)(ours, draws) - jax.vmap(lambda b, d: cross_entropy(equally_weighted(b), d))(
             best, draws

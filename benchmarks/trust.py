@@ -18,13 +18,13 @@ import pfbr
 from pfbr.baselines import BootstrapSMC, OptimalSMC
 from pfbr.flow.likelihood import Likelihood
 from pfbr.inference.architectures import build, choose
-from pfbr.inference.corrected import Trusted
-from pfbr.inference.method import trace
+from pfbr.inference.corrected import Corrected
+from pfbr.inference.method import record
 from pfbr.metrics.truth import kalman
-from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics, LogisticRegression, Withdrawn
+from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics, LogisticRegression, InverseLikelihood
 from pfbr.models.base import StateSpaceModel, normal_log_density
 from pfbr.particles.particles import equally_weighted, weighted_cov, weighted_mean
-from pfbr.training.tasks import simulate
+from pfbr.models.simulate import simulate
 
 SEQUENCES, LENGTH, PARTICLES, TEST_SEED = 100, 25, 256, 50_000
 
@@ -34,7 +34,7 @@ def reports(method, model, observations, seed):
     keys = jax.random.split(jax.random.key(seed + 1), observations.shape[0])
 
     def one(inputs):
-        said = trace(inputs[0], method, model, inputs[1], PARTICLES)
+        said = record(inputs[0], method, model, inputs[1], PARTICLES)
         return said.info, weighted_mean(said.particles)
 
     return jax.lax.map(one, (keys, observations))
@@ -42,7 +42,7 @@ def reports(method, model, observations, seed):
 
 def streams(model, seed, length=LENGTH, at=None):
     keys = jax.random.split(jax.random.key(seed), SEQUENCES)
-    return jax.jit(jax.vmap(lambda k: simulate(k, model, length, at=at)[0]))(keys)
+    return jax.jit(jax.vmap(lambda k: simulate(k, model, length, at=at).observations))(keys)
 
 
 def evidence(dim: int, seed: int) -> None:
@@ -51,9 +51,9 @@ def evidence(dim: int, seed: int) -> None:
     exact = jax.jit(jax.vmap(lambda o: kalman(model, o)))(observations).log_evidence[:, -1]
     operator = pfbr.gaussian_operator()
     for name, method in {
-        "reported (never)": Trusted(operator, repair="never"),
-        "corrected (auto)": Trusted(operator),
-        "corrected, strict": Trusted(operator, strict=True),
+        "reported (never)": Corrected(operator, repair="never"),
+        "corrected (auto)": Corrected(operator),
+        "corrected, strict": Corrected(operator, strict=True),
         "bootstrap SMC": BootstrapSMC(),
         "fully adapted SMC": OptimalSMC(),
     }.items():
@@ -80,7 +80,7 @@ def alarms(seed: int) -> None:
         observations = streams(model, seed, 30, at)
         row = []
         for history in (0, 30):
-            info, _ = reports(Trusted(operator, repair="never", keep_history=history), model, observations, seed)
+            info, _ = reports(Corrected(operator, repair="never", keep_history=history), model, observations, seed)
             row.append(f"{100 * float(np.mean(info['flagged'])):.2f} %")
         print(f"| {name} | " + " | ".join(row) + " |", flush=True)
 
@@ -101,11 +101,11 @@ def bad_operators(seed: int) -> None:
             jax.random.key(0), other, operator="paper", settings=budget, progress=False
         )[0]
     for name, operator in operators.items():
-        said, means = reports(Trusted(operator, repair="never"), model, observations, seed)
+        said, means = reports(Corrected(operator, repair="never"), model, observations, seed)
         first, second = (100 * float(np.mean(np.max(said["flagged"][:, :k], 1))) for k in (1, 2))
         row = [f"{first:.0f} %", f"{second:.0f} %", f"{_rms(means, truth, std):.2f}"]
         for try_again in (False, True):
-            info, means = reports(Trusted(operator, try_again=try_again), model, observations, seed)
+            info, means = reports(Corrected(operator, try_again=try_again), model, observations, seed)
             by_stream = np.asarray((means - truth.mean) / std).mean(1)
             z = np.max(np.abs(by_stream.mean(0)) / by_stream.std(0)) * SEQUENCES**0.5
             done = [100 * float(np.mean(np.asarray(info["repaired"]) == kind)) for kind in (1, 2)]
@@ -153,19 +153,19 @@ class Growth(StateSpaceModel):
 def lost_modes() -> None:
     """Against bootstrap SMC with 100,000 particles."""
     model = Growth()
-    observations = jax.vmap(lambda k: simulate(k, model, 15)[0])(jax.random.split(jax.random.key(77), 40))
+    observations = jax.vmap(lambda k: simulate(k, model, 15).observations)(jax.random.split(jax.random.key(77), 40))
 
     @eqx.filter_jit
     def found(method, num, seed):
         keys = jax.random.split(jax.random.key(seed), 40)
-        run = lambda i: trace(i[0], method, model, i[1], num).info["log_evidence_increment"].sum()  # noqa: E731
+        run = lambda i: record(i[0], method, model, i[1], num).info["log_evidence_increment"].sum()  # noqa: E731
         return jax.lax.map(run, (keys, observations))
 
     exact = np.logaddexp(*(np.asarray(found(BootstrapSMC(), 50_000, s)) for s in (1, 2))) - np.log(2)
     operator = pfbr.gaussian_operator()
     for name, method in {
-        "corrected (auto)": Trusted(operator),
-        "corrected, strict": Trusted(operator, strict=True),
+        "corrected (auto)": Corrected(operator),
+        "corrected, strict": Corrected(operator, strict=True),
         "bootstrap SMC": BootstrapSMC(),
     }.items():
         error = np.asarray(found(method, PARTICLES, 5)) - exact
@@ -209,7 +209,7 @@ def taken_back(seed: int, *, length: int = 20, which: int = 4, streams: int = 50
     def gaps(method, model):
         def one(key):
             data_key, run_key = jax.random.split(key)
-            observations = simulate(data_key, model, length)[0]
+            observations = simulate(data_key, model, length).observations
 
             def follow(stream):
                 step = lambda state, o: (method.update(run_key, model, state, o)[0], None)  # noqa: E731
@@ -217,7 +217,7 @@ def taken_back(seed: int, *, length: int = 20, which: int = 4, streams: int = 50
 
             full = follow(observations)
             clean = follow(jnp.concatenate([observations[:which], observations[which + 1 :]]))
-            taken, info = method.update(run_key, Withdrawn(model), full, observations[which])
+            taken, info = method.update(run_key, InverseLikelihood(model), full, observations[which])
             std = jnp.sqrt(jnp.diagonal(weighted_cov(method.particles(clean))))
             mean = weighted_mean(method.particles(clean))
             apart = [(weighted_mean(method.particles(state)) - mean) / std for state in (full, taken)]
@@ -235,7 +235,7 @@ def taken_back(seed: int, *, length: int = 20, which: int = 4, streams: int = 50
         ("mixture; its operator", pfbr.shipped("mixture"), GaussianMixture(), {}),
         ("mixture; its operator", pfbr.shipped("mixture"), GaussianMixture(), {"repair": "auto", "keep_history": 32}),
     ):
-        *found, flagged = gaps(Trusted(operator, **({"repair": "never"} | settings)), model)
+        *found, flagged = gaps(Corrected(operator, **({"repair": "never"} | settings)), model)
         before, after, spread, evidence = (float(np.sqrt(np.mean(np.asarray(gap) ** 2))) for gap in found)
         print(
             f"| {name} {settings or ''} | {before:.3f} | {after:.1e} | {spread:.1e} | {evidence:.1e} | "

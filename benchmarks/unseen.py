@@ -17,7 +17,7 @@ import numpy as np
 
 import pfbr
 from pfbr.baselines import OnePassSMC
-from pfbr.inference.method import trace
+from pfbr.inference.method import record
 from pfbr.metrics.scores import cross_entropy
 from pfbr.metrics.truth import exact
 from pfbr.particles.particles import equally_weighted
@@ -50,7 +50,7 @@ def reference(family, key, length):
 
 @eqx.filter_jit
 def score(method, task, draws, key, num_particles):
-    particles = trace(key, method, task.model, task.observations, num_particles).particles
+    particles = record(key, method, task.model, task.observations, num_particles).particles
     return jax.vmap(cross_entropy)(particles, draws)
 
 
@@ -65,8 +65,8 @@ def main():
     methods = {"gaussian": (pfbr.gaussian_operator(), PARTICLES)}
     if args.operator:
         methods["trained"] = (pfbr.load(args.operator), PARTICLES)
-        methods["repaired"] = (pfbr.Trusted(pfbr.load(args.operator), repair="auto"), PARTICLES)
-    methods["solving"] = (pfbr.solving_operator(), PARTICLES)
+        methods["repaired"] = (pfbr.Corrected(pfbr.load(args.operator), repair="auto"), PARTICLES)
+    methods["solving"] = (pfbr.collocation_operator(), PARTICLES)
     methods["one-pass SMC"] = (OnePassSMC(), PARTICLES)
     methods["one-pass SMC, ten times"] = (OnePassSMC(), 10 * PARTICLES)
     methods["one-pass SMC, ten times, thinned"] = (Thinned(), 10 * PARTICLES)

@@ -9,7 +9,7 @@ from jax import numpy as jnp
 from pfbr import baselines
 from pfbr.errors import InputError
 from pfbr.inference.history import empty_history
-from pfbr.inference.method import trace
+from pfbr.inference.method import record
 from pfbr.models import LinearDynamics, LinearGaussian, Model
 from pfbr.models.base import normal_log_density
 from pfbr.particles.particles import weighted_cov, weighted_mean
@@ -89,7 +89,7 @@ def run(request):
     model = model_for(name)
     method = SMALLER.get(name) or baselines.make(name, model)
     keys = jax.random.split(jax.random.key(11), SEEDS)
-    go = eqx.filter_jit(lambda ks: jax.vmap(lambda k: trace(k, method, model, observations, N))(ks))
+    go = eqx.filter_jit(lambda ks: jax.vmap(lambda k: record(k, method, model, observations, N))(ks))
     return {
         "name": name,
         "model": model,
@@ -176,7 +176,7 @@ def test_a_model_that_a_method_cannot_do_is_refused_with_a_way_out(run):
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(InputError, match="never-learning"):
+    with pytest.raises(InputError, match="prior"):
         baselines.make("sequential-monte-carlo", STILL)
 
 

@@ -7,25 +7,25 @@ import pytest
 from jax import numpy as jnp
 
 from pfbr import baselines
-from pfbr.inference.method import trace
+from pfbr.inference.method import record
 from pfbr.metrics.nuts import nuts
 from pfbr.metrics.truth import grid, kalman
 from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics, StateSpaceModel
 from pfbr.models.base import normal_log_density
+from pfbr.models.simulate import simulate
 from pfbr.particles.particles import weighted_cov, weighted_mean
-from pfbr.training.tasks import simulate
 
 STILL, MOVING = GaussianMean(2, observation_std=1.0), LinearDynamics.random(0, 2)
 
 
 def stream(model, length=3):
-    return simulate(jax.random.key(5), model, length)[0]
+    return simulate(jax.random.key(5), model, length).observations
 
 
 @eqx.filter_jit
 def runs(method, model, observations, num_particles, keys):
     def one(key):
-        said = trace(key, method, model, observations, num_particles)
+        said = record(key, method, model, observations, num_particles)
         evidence = said.info.get("log_evidence_increment", jnp.zeros(1))
         return jax.tree.map(lambda leaf: leaf[-1], said.particles), jnp.sum(evidence)
 

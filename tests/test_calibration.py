@@ -8,10 +8,10 @@ from jaxtyping import Array
 from typer.testing import CliRunner
 
 import pfbr
-from pfbr.baselines import NeverLearning
+from pfbr.baselines import Prior
 from pfbr.cli import app
 from pfbr.errors import FileError, InputError, ModelError
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.method import Method
 from pfbr.judging.calibration.calibrate import Calibration, CalibrationSettings, calibrate
 from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics, LogisticRegression
 from pfbr.particles.particles import equally_weighted
@@ -22,10 +22,10 @@ SMALL = CalibrationSettings(streams=200, length=3, num_particles=16)
 SHARP = GaussianMean(1, observation_std=0.5)
 
 
-class Sabotaged(OnlineMethod):
+class Sabotaged(Method):
     """The operator with its particles pulled together by a third: too sure of itself."""
 
-    inner: OnlineMethod
+    inner: Method
 
     def init(self, key, model, num_particles):
         return self.inner.init(key, model, num_particles)
@@ -38,7 +38,7 @@ class Sabotaged(OnlineMethod):
         return equally_weighted(jnp.mean(points, 0) + 0.67 * (points - jnp.mean(points, 0)))
 
 
-class Prior(NeverLearning):
+class Prior(Prior):
     """Learns nothing, and breaks where an observation is above a limit; one compiled function serves several tests."""
 
     limit: Array
@@ -112,7 +112,7 @@ def test_a_stop_keeps_what_is_done_and_does_not_change_it():
     assert part.settings["streams"] == 40
     np.testing.assert_array_equal(part.arrays["ranks"], whole.arrays["ranks"][:40])
 
-    class Early(OnlineMethod):
+    class Early(Method):
         def init(self, key, model, num_particles):
             raise KeyboardInterrupt
 
@@ -132,13 +132,13 @@ def test_what_cannot_be_calibrated_is_told_why():
         (CalibrationSettings(level=0.0), "`level`"),
     ]:
         with pytest.raises(InputError, match=words):
-            calibrate(key, NeverLearning(), SHARP, settings=settings)
+            calibrate(key, Prior(), SHARP, settings=settings)
     with pytest.raises(ModelError, match="sample_observation"):
-        calibrate(key, NeverLearning(), Unsimulated(1), settings=SMALL)
+        calibrate(key, Prior(), Unsimulated(1), settings=SMALL)
     with pytest.raises(ModelError, match=r"not finite \(simulated stream"):
-        calibrate(key, NeverLearning(), NanObservation(1), settings=SMALL)
+        calibrate(key, Prior(), NanObservation(1), settings=SMALL)
     with pytest.raises(ModelError, match="at the very unknown"):
-        calibrate(key, NeverLearning(), NanLikelihood(1), settings=SMALL)
+        calibrate(key, Prior(), NanLikelihood(1), settings=SMALL)
 
 
 def command(*words: str):

@@ -16,8 +16,8 @@ from jax import numpy as jnp
 import pfbr
 from pfbr.errors import FileError, InputError, PfbrError
 from pfbr.models import GaussianMean
+from pfbr.models.simulate import simulate
 from pfbr.training import TrainingSettings
-from pfbr.training.tasks import simulate
 
 MODEL = GaussianMean(2)
 SETTINGS = TrainingSettings(
@@ -72,7 +72,7 @@ def test_an_operator_comes_back_as_it_was(name, both):
     loaded = pfbr.load(folder / f"{name}.pfbr")
     assert eqx.tree_equal(loaded, operators[name])
     assert loaded.provenance == operators[name].provenance
-    observations = simulate(jax.random.key(0), MODEL, 3)[0]
+    observations = simulate(jax.random.key(0), MODEL, 3).observations
     results = [pfbr.run(jax.random.key(1), o, MODEL, observations, num_particles=8) for o in (operators[name], loaded)]
     assert eqx.tree_equal(*results)
     again = folder / "again.pfbr"

@@ -15,7 +15,7 @@ from pfbr.cli import app
 from pfbr.judging import demo
 from pfbr.metrics.truth import kalman
 from pfbr.models import GaussianMean
-from pfbr.training.tasks import simulate
+from pfbr.models.simulate import simulate
 
 SPEC, MODEL = "gaussian-mean:dim=2,observation_std=1", GaussianMean(2, 1.0, 1.0)
 SMALL_TRAINING = ("gaussian-mean:dim=1", "--operator", "paper", "--steps", 2, "--particles", 8)  # soonest to compile
@@ -24,7 +24,7 @@ COMMANDS = ["demo", "train", "infer", "compare", "bench", "show", "report"]
 
 @pytest.fixture(scope="module")
 def stream() -> np.ndarray:
-    return np.asarray(simulate(jax.random.key(3), MODEL, 5)[0])
+    return np.asarray(simulate(jax.random.key(3), MODEL, 5).observations)
 
 
 @pytest.fixture(scope="module")
@@ -218,10 +218,10 @@ def test_report_draws_the_page_again_from_records_alone(demo_directory, tmp_path
 def test_compare_leaves_records_from_which_report_draws(tmp_path, stream):
     np.save(tmp_path / "stream.npy", stream)
     out = tmp_path / "runs"
-    words = ("compare", SPEC, tmp_path / "stream.npy", "--methods", "never-learning", "--operator", "gaussian")
+    words = ("compare", SPEC, tmp_path / "stream.npy", "--methods", "prior", "--operator", "gaussian")
     result = pfbr_command(*words, "--particles", 32, "--out", out, env={"COLUMNS": "160"})
     assert result.exit_code == 0, result.output
-    for words in ("never-learning", "pfbr"):
+    for words in ("prior", "pfbr"):
         assert words in result.stdout
     (out / "scores.png").unlink()
     again = pfbr_command("report", out)

@@ -25,11 +25,11 @@ def test_a_table_records_and_a_figure(app, tmp_path):
     options = ["--methods", "enkf,never-learning", "--particles", "32", "--out", str(out)]
     result = CliRunner().invoke(app, words + options)
     assert result.exit_code == 0, result.output
-    lines = [line for line in result.output.splitlines() if "enkf" in line or "never-learning" in line]
+    lines = [line for line in result.output.splitlines() if "enkf" in line or "prior" in line]
     assert "enkf" in lines[0]  # best first
     assert (out / "scores.png").stat().st_size > 1000
     measured = Records(out).measurements()
-    assert {m.method for m in measured} == {"enkf", "never-learning"}
+    assert {m.method for m in measured} == {"enkf", "prior"}
     assert {m.num_sequences for m in measured} == {2}
 
 

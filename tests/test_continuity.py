@@ -9,15 +9,15 @@ from jax import numpy as jnp
 import pfbr
 from pfbr.errors import InputError
 from pfbr.flow.likelihood import Likelihood
-from pfbr.flow.velocities import GaussianVelocity
+from pfbr.flow.velocities import AffineVelocity
 from pfbr.inference.architectures import build, choose
 from pfbr.models import GaussianMean, GaussianMixture
 from pfbr.training.families import TESTING, TRAINING
-from pfbr.training.objectives.continuity import ContinuityDraw, sample_between
+from pfbr.training.objectives.continuity import ContinuityObjective, sample_between
 from pfbr.training.tasks import ModelFamily
 
 
-class Still(GaussianVelocity):
+class Still(AffineVelocity):
     """Moves nothing."""
 
     def __call__(self, t, points, support, context, likelihood):
@@ -27,14 +27,14 @@ class Still(GaussianVelocity):
 def shares(velocities, family, num=32):
     """E r² / Var ℓ of each velocity on the same `num` problems of a family, in one compilation."""
     operators = [eqx.tree_at(lambda o: o.velocity, pfbr.gaussian_operator(), velocity) for velocity in velocities]
-    draw = ContinuityDraw(family, pfbr.TrainingSettings(steps=1, length=6, num_particles=512))
+    draw = ContinuityObjective(family, pfbr.TrainingSettings(steps=1, length=6, num_particles=512))
     losses = jax.jit(lambda keys: jax.lax.map(lambda key: [draw.loss(key, o) for o in operators], keys))
     return [np.expm1(np.asarray(each)) for each in losses(jax.random.split(jax.random.key(0), num))]
 
 
 @pytest.fixture(scope="module")
 def on_a_gaussian():
-    return shares([GaussianVelocity(), Still()], ModelFamily(GaussianMean(2, observation_std=1.0)))
+    return shares([AffineVelocity(), Still()], ModelFamily(GaussianMean(2, observation_std=1.0)))
 
 
 def test_the_training_free_velocity_solves_the_equation_on_a_gaussian(on_a_gaussian):
@@ -47,7 +47,7 @@ def test_a_velocity_that_does_nothing_has_the_whole_variance_left(on_a_gaussian)
 
 
 def test_the_training_free_velocity_does_not_solve_it_on_two_modes():
-    (gaussian,) = shares([GaussianVelocity()], TESTING["mixture"])
+    (gaussian,) = shares([AffineVelocity()], TESTING["mixture"])
     assert np.mean(gaussian) > 0.1
 
 
@@ -68,7 +68,7 @@ def test_a_few_steps_lower_the_share_on_problems_not_seen():
     settings = pfbr.TrainingSettings(steps=60, batch=16, length=6, validate_every=60, validation_tasks=2)
     operator, _ = pfbr.fit(jax.random.key(0), GaussianMixture(), settings=settings, progress=False)
     assert '"objective": "continuity"' in operator.provenance
-    before, after = shares([GaussianVelocity(), operator.velocity], TESTING["mixture"])
+    before, after = shares([AffineVelocity(), operator.velocity], TESTING["mixture"])
     assert after.mean() < 0.8 * before.mean()
 
 
@@ -97,9 +97,9 @@ def test_an_untrained_residual_is_the_training_free_operator():
 
     @eqx.filter_jit
     def at(velocity):
-        context = velocity.open(jax.random.key(2), points, likelihood)
+        context = velocity.prepare(jax.random.key(2), points, likelihood)
         return velocity(jnp.asarray(0.3), points, points, context, likelihood)
 
-    ours, theirs = at(residual), at(GaussianVelocity())
+    ours, theirs = at(residual), at(AffineVelocity())
     assert np.allclose(ours[0], theirs[0], atol=1e-6)
     assert np.allclose(ours[1], theirs[1], atol=1e-6)

@@ -16,18 +16,18 @@ import pfbr
 from pfbr.baselines import BootstrapSMC
 from pfbr.errors import InputError
 from pfbr.flow.likelihood import Likelihood
-from pfbr.inference.corrected import Trusted
+from pfbr.inference.corrected import Corrected
 from pfbr.inference.correction import continued_log_density, path_log_weights, static_log_weights
-from pfbr.inference.method import trace
-from pfbr.inference.ood import learn_reference, remember, remembered
+from pfbr.inference.method import record
+from pfbr.inference.ood import learn_reference_statistics, remember, remembered
 from pfbr.inference.predictive import smoothed
 from pfbr.inference.tempering import temper
 from pfbr.metrics.truth import kalman
 from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics
 from pfbr.models.base import normal_log_density
+from pfbr.models.simulate import simulate
 from pfbr.particles.pareto import pareto_k
 from pfbr.particles.particles import equally_weighted, weighted_mean
-from pfbr.training.tasks import simulate
 
 STREAMS, LENGTH, N = 40, 8, 256
 GAUSSIAN = pfbr.gaussian_operator()
@@ -40,14 +40,16 @@ def many(method, model, observations, num_particles=N):
     keys = jax.random.split(jax.random.key(1), observations.shape[0])
 
     def one(inputs):
-        said = trace(inputs[0], method, model, inputs[1], num_particles)
+        said = record(inputs[0], method, model, inputs[1], num_particles)
         return said.info, weighted_mean(said.particles)
 
     return jax.lax.map(one, (keys, observations))
 
 
 def streams(model, num=STREAMS, length=LENGTH):
-    return jax.jit(jax.vmap(lambda k: simulate(k, model, length)[0]))(jax.random.split(jax.random.key(0), num))
+    return jax.jit(jax.vmap(lambda k: simulate(k, model, length).observations))(
+        jax.random.split(jax.random.key(0), num)
+    )
 
 
 @pytest.mark.parametrize("spread", [0.02, 0.3, 1.0, 2.0])
@@ -134,7 +136,7 @@ def filtered(request):
     model = LinearDynamics.random(0, d)
     observations = streams(model, num, length)
     truth = jax.jit(jax.vmap(lambda o: kalman(model, o)))(observations)
-    info, means = many(Trusted(GAUSSIAN), model, observations)
+    info, means = many(Corrected(GAUSSIAN), model, observations)
     bootstrap = many(BootstrapSMC(), model, observations)[0]["log_evidence_increment"].sum(1)
     return d, truth, info, means, bootstrap
 
@@ -171,7 +173,7 @@ def test_a_bad_operator_is_flagged_at_once_and_mended(try_again):
     observations = streams(model, 40, 6)
     truth = jax.jit(jax.vmap(lambda o: kalman(model, o)))(observations)
     std = np.sqrt(np.diagonal(truth.cov, axis1=-2, axis2=-1))
-    info, means = many(Trusted(operator, try_again=try_again), model, observations)
+    info, means = many(Corrected(operator, try_again=try_again), model, observations)
     error = (np.asarray(means) - truth.mean) / std
     by_stream = error.mean(1)
     assert np.all(np.abs(by_stream.mean(0)) < 4 * by_stream.std(0) / np.sqrt(40))
@@ -181,7 +183,7 @@ def test_a_bad_operator_is_flagged_at_once_and_mended(try_again):
     assert np.all(np.isin(info["repaired"], [0, 1] if try_again else [0, 2]))
     if try_again:
         assert np.mean(info["repaired"]) > 0.5
-        plain = many(Trusted(operator, repair="never"), model, observations)
+        plain = many(Corrected(operator, repair="never"), model, observations)
         assert np.mean(plain[0]["flagged"][:, :2].max(1)) > 0.95  # by the second observation
         assert np.sqrt(np.mean(((plain[1] - truth.mean) / std) ** 2)) > 0.5
 
@@ -191,7 +193,7 @@ def test_a_bad_operator_is_repaired_where_the_unknown_rests(sabotaged, keep_hist
     model = GaussianMean(2, observation_std=1.0)
     observations = streams(model, 40, 6)
     truth = jax.jit(jax.vmap(lambda o: kalman(model, o)))(observations)
-    info, means = many(Trusted(sabotaged, keep_history=keep_history, try_again=False), model, observations)
+    info, means = many(Corrected(sabotaged, keep_history=keep_history, try_again=False), model, observations)
     error = (np.asarray(means) - truth.mean) / np.sqrt(np.diagonal(truth.cov, axis1=-2, axis2=-1))
     assert np.mean(info["repaired"] == 2) > 0.2
     assert np.sqrt(np.mean(error**2)) < (2 if keep_history else 4) / np.sqrt(N)
@@ -207,7 +209,7 @@ def test_the_evidence_of_an_unknown_at_rest(strict):
     model = GaussianMean(2, observation_std=1.0)
     observations = streams(model, 40, 6)
     truth = jax.jit(jax.vmap(lambda o: kalman(model, o)))(observations)
-    info, _ = many(Trusted(GAUSSIAN, keep_history=8, strict=strict), model, observations)
+    info, _ = many(Corrected(GAUSSIAN, keep_history=8, strict=strict), model, observations)
     gap = np.asarray(info["log_evidence"] - truth.log_evidence)
     assert np.max(np.abs(gap)) < 0.05
     assert np.sum(info["flagged"]) == 0
@@ -220,8 +222,8 @@ def test_the_evidence_of_an_unknown_at_rest(strict):
 )
 def test_never_repairing_leaves_the_operators_particles(model):
     observations = streams(model, 1, 4)[0]
-    plain = trace(jax.random.key(2), GAUSSIAN, model, observations, 64)
-    reported = trace(jax.random.key(2), Trusted(GAUSSIAN, repair="never"), model, observations, 64)
+    plain = record(jax.random.key(2), GAUSSIAN, model, observations, 64)
+    reported = record(jax.random.key(2), Corrected(GAUSSIAN, repair="never"), model, observations, 64)
     np.testing.assert_allclose(reported.particles.points, plain.particles.points, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(reported.particles.log_weights, -np.log(64), rtol=1e-6)
     assert set(reported.info) >= {"ess", "pareto_k", "log_evidence", "log_evidence_increment", "repaired", "num_steps"}
@@ -230,22 +232,24 @@ def test_never_repairing_leaves_the_operators_particles(model):
 @pytest.mark.slow
 def test_a_step_unlike_the_models_own_streams_stands_out():
     model = LinearDynamics.random(0, 2)
-    reference = learn_reference(jax.random.key(0), GAUSSIAN, model, num_particles=64)
-    method = Trusted(GAUSSIAN, repair="never", reference=reference)
+    reference = learn_reference_statistics(jax.random.key(0), GAUSSIAN, model, num_particles=64)
+    method = Corrected(GAUSSIAN, repair="never", reference=reference)
     usual = many(method, model, streams(model, 20), 64)[0]["shift"]
     assert np.mean(np.asarray(usual) < 3) > 0.97
     unusual = many(method, model, jnp.full((1, 3, 2), 30.0), 64)[0]["shift"]
     assert np.asarray(unusual)[0, 0] > 3
     assert remembered(GAUSSIAN) is None
-    np.testing.assert_allclose(remembered(remember(GAUSSIAN, reference)).unscale, reference.unscale, rtol=1e-6)
+    np.testing.assert_allclose(
+        remembered(remember(GAUSSIAN, reference)).inverse_scale, reference.inverse_scale, rtol=1e-6
+    )
     assert remembered(pfbr.shipped("plane")) is not None  # a trained operator's file says what it is used to
 
 
 def test_settings_that_cannot_be_are_refused():
     with pytest.raises(InputError, match="repair"):
-        Trusted(GAUSSIAN, repair="sometimes")
+        Corrected(GAUSSIAN, repair="sometimes")
     with pytest.raises(InputError, match="Operator"):
-        Trusted(BootstrapSMC())
+        Corrected(BootstrapSMC())
 
 
 class Squared(LinearDynamics):
@@ -261,7 +265,7 @@ class Squared(LinearDynamics):
 def test_a_mode_that_the_flow_leaves_behind_is_found():
     """The mean is zero by symmetry: over 40 streams at four standard errors; and one mode alone would be far off."""
     model = Squared([[1.0]], [[1.0]], prior_std=2.0)
-    info, means = many(Trusted(GAUSSIAN), model, streams(model, 40, 6))
+    info, means = many(Corrected(GAUSSIAN), model, streams(model, 40, 6))
     end = np.asarray(means)[:, -1, 0]
     assert abs(end.mean()) < 4 * end.std() / np.sqrt(40)
     assert np.mean(info["repaired"] == 2) > 0.1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax import numpy as jnp
 
-from pfbr.baselines import NeverLearning, OnePassSMC
+from pfbr.baselines import OnePassSMC, Prior
 from pfbr.io.records import Measurement
 from pfbr.paper import digit_judging as judging
 from pfbr.paper.contract import Results, Run
@@ -70,14 +70,14 @@ def streams(store):
 
 def test_the_best_setting_wins_on_the_tuning_streams(store, streams):
     keys = jax.random.split(jax.random.key(1), 3)
-    best, scores = choose(keys, [NeverLearning(), OnePassSMC(bandwidth=0.5)], store.model, streams, 64)
+    best, scores = choose(keys, [Prior(), OnePassSMC(bandwidth=0.5)], store.model, streams, 64)
     assert best == 1
     assert scores[1] < scores[0]
 
 
 def test_bad_starts_are_the_worst_of_all_and_reach_the_method(store, streams):
     keys = jax.random.split(jax.random.key(2), 40)
-    method = NeverLearning()
+    method = Prior()
     chosen, accuracy = worst_starts(keys, method, store.model, streams[0], 3, 16)
     everyone = judge(
         keys, method, store.model, jnp.repeat(streams[:1], 40, axis=0), jnp.repeat(streams[:1, 0], 40, axis=0), 16

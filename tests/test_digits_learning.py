@@ -14,19 +14,19 @@ from pfbr.baselines.one_by_one import OneByOne
 from pfbr.errors import InputError
 from pfbr.flow.likelihood import Likelihood
 from pfbr.flow.solve import FlowSettings, flow
-from pfbr.flow.velocities.affine import GaussianVelocity
+from pfbr.flow.velocities.affine import AffineVelocity
 from pfbr.flow.velocities.informed import FIRST_WIDTH, GAIN, InformedVelocity
-from pfbr.inference.method import trace
+from pfbr.inference.method import record
 from pfbr.inference.operator import Operator, gaussian_operator
-from pfbr.metrics.prequential import foretell, log_predictive
+from pfbr.metrics.prequential import log_predictive, prequential
 from pfbr.models import GaussianMean, LogisticRegression, MiniBatch
 from pfbr.paper.digit_tasks import unseen_angles, unseen_streams
 from pfbr.paper.digits.rotations import RotatedDigits, for_validation, rotate
 from pfbr.particles.particles import Particles, equally_weighted
 from pfbr.particles.qmc import draw_prior
 from pfbr.training import TrainingSettings, fit
-from pfbr.training.objectives.final_error import FinalErrorDraw, transport
-from pfbr.training.objectives.prequential import ForetellingDraw
+from pfbr.training.objectives.final_error import FinalErrorObjective, transport
+from pfbr.training.objectives.prequential import PrequentialObjective
 
 KEY = jax.random.key(0)
 
@@ -115,9 +115,9 @@ def test_what_is_foretold_is_the_mean_over_particles():
 def test_foretelling_looks_before_it_updates(store):
     observations = store.sample(KEY, 3).observations
     method = OnePassSMC()
-    foretold = foretell(KEY, method, store.model, observations, 16)
+    foretold = prequential(KEY, method, store.model, observations, 16)
     start = method.init(jax.random.split(KEY)[0], store.model, 16)
-    said = trace(KEY, method, store.model, observations, 16).particles
+    said = record(KEY, method, store.model, observations, 16).particles
     assert np.allclose(foretold[0], log_predictive(start, store.model, observations[0]), atol=1e-5)
     after = jax.tree.map(lambda leaf: leaf[1], said)
     assert np.allclose(foretold[2], log_predictive(after, store.model, observations[2]), atol=1e-5)
@@ -129,7 +129,7 @@ def test_the_divergence_of_the_informed_velocity_is_the_trace_of_its_jacobian(ve
 
     @jax.jit
     def compared(points):
-        context = velocity.open(KEY, support, likelihood)
+        context = velocity.prepare(KEY, support, likelihood)
 
         def field(x):
             return velocity(jnp.array(0.3), x[None], support, context, likelihood)[0][0]
@@ -173,7 +173,7 @@ def test_what_the_particles_know_is_not_counted_again(velocity):
     def moved(v):
         return flow(settings, v, v.open(KEY, narrow, likelihood), likelihood, narrow, start)
 
-    ways = [moved(v) for v in (untouched, GaussianVelocity())]
+    ways = [moved(v) for v in (untouched, AffineVelocity())]
     assert np.allclose(ways[0].points, ways[1].points, atol=1e-6)
 
 
@@ -193,7 +193,7 @@ def test_an_untrained_factor_pulls_towards_zero():
 def test_the_loss_of_a_stream_is_what_was_foretold_badly(store):
     settings = TrainingSettings(objective="predictive", num_particles=16, length=3)
     operator = OnePassSMC()  # anything that updates will do
-    loss = eqx.filter_jit(lambda draw: draw.loss(KEY, operator))(ForetellingDraw(store, settings))
+    loss = eqx.filter_jit(lambda draw: draw.loss(KEY, operator))(PrequentialObjective(store, settings))
     draw_key, _, init_key, steps_key = jax.random.split(KEY, 4)
     task = store.sample(draw_key, 4)
     state, losses, update = operator.init(init_key, task.model, 16), [], eqx.filter_jit(operator.update)
@@ -222,10 +222,10 @@ def test_training_by_foretelling_learns_what_the_tasks_share(store, tmp_path):
     pfbr.save(tmp_path / "o.pfbr", operator)
     again = pfbr.load(tmp_path / "o.pfbr")
     observations = store.sample(jax.random.key(5), 3).observations
-    one, two = (foretell(KEY, o, store.model, observations, 24) for o in (operator, again))
+    one, two = (prequential(KEY, o, store.model, observations, 24) for o in (operator, again))
     assert np.array_equal(one, two)
     assert pfbr.read_header(tmp_path / "o.pfbr")["objective"] == "predictive"
-    plain = foretell(KEY, gaussian_operator(), store.model, observations, 24)
+    plain = prequential(KEY, gaussian_operator(), store.model, observations, 24)
     assert one[1].mean() > plain[1].mean()
 
 
@@ -240,8 +240,8 @@ def test_foretelling_refuses_what_it_cannot_do():
 
 def test_the_final_error_is_the_elbo_of_the_last_stage(store):
     settings = TrainingSettings(num_particles=16, length=2)
-    operator = gaussian_operator(even=False)
-    loss = eqx.filter_jit(lambda draw: draw.loss(KEY, operator))(FinalErrorDraw(store, settings, 40))
+    operator = gaussian_operator(qmc=False)
+    loss = eqx.filter_jit(lambda draw: draw.loss(KEY, operator))(FinalErrorObjective(store, settings, 40))
     draw_key, run_key = jax.random.split(KEY)
     task = store.sample(draw_key, 4)
     last = eqx.filter_jit(transport)(run_key, operator, task.model, task.observations[:2], 16)
@@ -255,7 +255,7 @@ def test_one_by_one_is_the_method_on_the_members_in_turn():
     single, batched = GaussianMean(2), MiniBatch(GaussianMean(2), 3)
     method = OneByOne(OnePassSMC(threshold=0.0))
     observations = jax.random.normal(KEY, (1, 3, 2))
-    said = trace(KEY, method, batched, observations, 8).particles
+    said = record(KEY, method, batched, observations, 8).particles
     points = method.init(jax.random.split(KEY)[0], batched, 8).points
     assert np.array_equal(said.points[0], points)
     each = jax.vmap(batched.log_likelihood, (0, None))(points, observations[0])

@@ -9,7 +9,7 @@ from weights import filled
 from pfbr.errors import InputError
 from pfbr.flow.divergence import by_forward_mode, by_hutchinson
 from pfbr.flow.likelihood import Likelihood
-from pfbr.flow.velocities import FokkerPlanckVelocity, GatedVelocity, GaussianVelocity, ResidualVelocity
+from pfbr.flow.velocities import AffineVelocity, FokkerPlanckVelocity, GatedVelocity, ResidualVelocity
 from pfbr.models import GaussianMixture, MiniBatch, observation_shape
 
 T = 0.3
@@ -26,7 +26,7 @@ def seen_by(model):
 @jax.jit
 def compared(velocity, support, points, likelihood):
     """Values and divergence as the velocity tells them, and by the full Jacobian at a fixed set."""
-    context = velocity.open(jax.random.key(1), support, likelihood)
+    context = velocity.prepare(jax.random.key(1), support, likelihood)
     value, divergence = velocity(T, points, support, context, likelihood)
 
     def at(x):
@@ -82,7 +82,7 @@ def test_what_has_no_structure_goes_by_forward_mode(num_layers, feed, x64):
 @pytest.mark.parametrize("name", ["gaussian", "residual", "fokker-planck"])
 def test_velocities_of_the_whole_set_tell_the_trace_at_a_fixed_set(name, x64):
     velocity = {
-        "gaussian": GaussianVelocity(),
+        "gaussian": AffineVelocity(),
         "residual": filled(3, lambda: ResidualVelocity(jax.random.key(0), 2, width=7, num_features=5)),
         "fokker-planck": FokkerPlanckVelocity(),
     }[name]
@@ -102,7 +102,7 @@ def test_hutchinsons_estimate_is_unbiased():
     @jax.jit
     def estimates(keys):
         def one(key):
-            return velocity(T, points, support, velocity.open(key, support, likelihood), likelihood)[1]
+            return velocity(T, points, support, velocity.prepare(key, support, likelihood), likelihood)[1]
 
         return jax.vmap(one)(keys)
 

@@ -112,5 +112,5 @@ def test_a_prior_that_is_no_function_of_normals_is_drawn_at_random():
     assert abs(share - 0.5) < 5 * 0.5 / np.sqrt(400)
     assert share != 0.5 or float(jnp.mean(points)) != 0
     assert np.all(np.abs(np.abs(points) - 5) < 1)
-    plain = draw_prior(jax.random.key(0), GaussianMean(1), 64, even=False)
+    plain = draw_prior(jax.random.key(0), GaussianMean(1), 64, qmc=False)
     assert abs(float(jnp.mean(plain))) > 1e-4  # i.i.d. draws do not average to zero

@@ -8,14 +8,14 @@ import jax
 import numpy as np
 import pytest
 
-from pfbr.baselines import EnKF, Exact, NeverLearning
+from pfbr.baselines import EnKF, Exact, Prior
 from pfbr.errors import FileError, InputError
 from pfbr.io.records import Measurement, Records
 from pfbr.judging import evaluate as evaluation
 from pfbr.judging.compare import compare
 from pfbr.models import GaussianMean, LogisticRegression
+from pfbr.models.simulate import simulate
 from pfbr.reporting.comparison_figure import comparison_figure
-from pfbr.training.tasks import simulate
 
 MODEL, N = GaussianMean(2, observation_std=1.0), 64
 LINES = [
@@ -27,7 +27,7 @@ LINES = [
 
 @pytest.fixture(scope="module")
 def streams():
-    return jax.vmap(lambda k: simulate(k, MODEL, 4)[0])(jax.random.split(jax.random.key(0), 8))
+    return jax.vmap(lambda k: simulate(k, MODEL, 4).observations)(jax.random.split(jax.random.key(0), 8))
 
 
 def test_records_come_back_as_they_went(tmp_path):
@@ -92,7 +92,7 @@ def test_evaluation_measures_distance_above_exact_and_goes_on_where_it_stopped(t
     records = Records(tmp_path)
     seen = []
     settings = {"num_particles": N, "truth": truth, "seed": 3, "records": records}
-    methods = {"exact": Exact(), "never": NeverLearning()}
+    methods = {"exact": Exact(), "never": Prior()}
     first = evaluation.evaluate(
         jax.random.key(2), methods, MODEL, streams, progress=lambda *what: seen.append(what), **settings
     )
@@ -128,13 +128,13 @@ def test_the_exact_predictive_score_is_the_evidence(streams):
 
 def test_comparison_writes_records_rows_and_a_figure(tmp_path, streams):
     out = tmp_path / "runs"
-    rows = compare(MODEL, streams, ["enkf", "never-learning"], N, out, own={"mine": Exact()}, truth_draws=500)
-    assert rows[-1].method == "never-learning"
-    assert {row.method for row in rows} == {"mine", "enkf", "never-learning"}
+    rows = compare(MODEL, streams, ["enkf", "prior"], N, out, own={"mine": Exact()}, truth_draws=500)
+    assert rows[-1].method == "prior"
+    assert {row.method for row in rows} == {"mine", "enkf", "prior"}
     assert all(row.above_exact is not None and row.seconds_of_training == 0 for row in rows)
     assert comparison_figure(out).read_bytes().startswith(b"\x89PNG")
     lines = Records(out).measurements()
-    again = compare(MODEL, streams, ["enkf", "never-learning"], N, out, own={"mine": Exact()}, truth_draws=500)
+    again = compare(MODEL, streams, ["enkf", "prior"], N, out, own={"mine": Exact()}, truth_draws=500)
     assert Records(out).measurements() == lines
     assert [dataclasses.asdict(row) for row in again] == [dataclasses.asdict(row) for row in rows]
 

@@ -12,7 +12,7 @@ from pfbr.errors import InputError
 from pfbr.flow.affine import inverse_root
 from pfbr.flow.likelihood import Likelihood
 from pfbr.flow.solve import SOLVERS, FlowSettings, flow
-from pfbr.flow.velocities import GatedVelocity, GaussianVelocity, ResidualVelocity, Velocity
+from pfbr.flow.velocities import AffineVelocity, GatedVelocity, ResidualVelocity, Velocity
 from pfbr.models import GaussianMixture
 
 A = np.array([[-0.6, 1.1, 0.0], [-0.4, 0.3, 0.5], [0.2, 0.0, 0.9]])
@@ -26,7 +26,7 @@ class Linear(Velocity):
 
     matrix: jax.Array
 
-    def open(self, key, support, likelihood):
+    def prepare(self, key, support, likelihood):
         return None
 
     def __call__(self, t, points, support, context, likelihood):
@@ -36,7 +36,7 @@ class Linear(Velocity):
 class Logistic(Velocity):
     """dx/dt = x (1 − x): x(1) = e x / (1 + x (e − 1)), whose derivative is e / (1 + x (e − 1))²."""
 
-    def open(self, key, support, likelihood):
+    def prepare(self, key, support, likelihood):
         return None
 
     def __call__(self, t, points, support, context, likelihood):
@@ -46,7 +46,7 @@ class Logistic(Velocity):
 @eqx.filter_jit
 def moved(settings, velocity, points, log_density, likelihood=None, *, support=None, reverse=False):
     seen = points if support is None else support
-    context = velocity.open(jax.random.key(0), seen, likelihood)
+    context = velocity.prepare(jax.random.key(0), seen, likelihood)
     return flow(settings, velocity, context, likelihood, points, log_density, support=support, reverse=reverse)
 
 
@@ -81,12 +81,12 @@ def test_log_density_falls_by_the_log_derivative_of_the_map(x64):
 def test_closed_form_steps_solve_the_same_equation_at_second_order(x64):
     """A likelihood that is not quadratic, against a fifth-order solver; there and back again, too."""
     points, log_density, likelihood = mixture_set(40)
-    velocity = GaussianVelocity()
+    velocity = AffineVelocity()
     right = moved(FlowSettings(solver="tsit5", steps=32), velocity, points, log_density, likelihood)
 
     def error(steps):
         settings = FlowSettings(solver="closed-form", steps=steps)
-        context = velocity.open(jax.random.key(0), points, likelihood)
+        context = velocity.prepare(jax.random.key(0), points, likelihood)
         there = eqx.filter_jit(flow)(settings, velocity, context, likelihood, points, log_density)
         back = eqx.filter_jit(flow)(
             settings, velocity, context, likelihood, there.points, there.log_density, reverse=True
@@ -139,7 +139,7 @@ def network(name):
         return filled(1, lambda: GatedVelocity(jax.random.key(0), 2, (1,), width=6, num_layers=2))
     if name == "residual":
         return filled(1, lambda: ResidualVelocity(jax.random.key(0), 2, width=6, num_features=4), scale=0.5)
-    return GaussianVelocity()
+    return AffineVelocity()
 
 
 def mixture_set(n=9):
@@ -151,7 +151,7 @@ def mixture_set(n=9):
 def test_there_and_back(name, x64):
     points, log_density, likelihood = mixture_set()
     velocity, settings = network(name), FlowSettings(solver="midpoint", steps=400)
-    context = velocity.open(jax.random.key(0), points, likelihood)
+    context = velocity.prepare(jax.random.key(0), points, likelihood)
     run = eqx.filter_jit(flow)
     there = run(settings, velocity, context, likelihood, points, log_density)
     back = run(settings, velocity, context, likelihood, there.points, there.log_density, reverse=True)

@@ -13,10 +13,10 @@ from pfbr.inference.operator import Operator
 from pfbr.metrics.scores import cross_entropy
 from pfbr.metrics.truth import grid, kalman
 from pfbr.models import GaussianMean, GaussianMixture, MiniBatch
+from pfbr.models.simulate import simulate
 from pfbr.particles.density import silverman
 from pfbr.particles.particles import equally_weighted
 from pfbr.particles.qmc import draw_prior
-from pfbr.training.tasks import simulate
 
 N = 96
 SETTINGS = FlowSettings(solver="tsit5", steps=64, tolerance=1e-3, max_steps=2000)
@@ -65,7 +65,7 @@ def test_it_comes_closer_the_longer_it_flows(gaussian):
 def test_it_finds_both_modes_of_a_mixture():
     """Thirty observations at once; as good as as many exact draws, to 0.05 nats, and a fair share in each mode."""
     single = GaussianMixture()
-    observations = simulate(jax.random.key(3), single, 30, at=jnp.array([1.0, -2.0]))[0]
+    observations = simulate(jax.random.key(3), single, 30, at=jnp.array([1.0, -2.0])).observations
     model = MiniBatch(single, 30)
     truth = jax.tree.map(lambda a: a[0], grid(model, observations[None], cells=128))
     result = moved(model, observations, jnp.asarray(4.0), jax.random.key(4))

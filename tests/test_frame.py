@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax import numpy as jnp
 
-from pfbr.particles.whitening import frame_of
+from pfbr.particles.whitening import whitening_of
 
 SETS = {
     "more unknowns than particles": lambda key: jax.random.normal(key, (5, 12)),
@@ -25,9 +25,9 @@ SETS = {
 
 @jax.jit
 def summary(points):
-    frame = frame_of(points)
+    frame = whitening_of(points)
     whitened = frame.whiten(points)
-    gradient = jax.grad(lambda p: jnp.sum(jnp.cos(frame_of(p).whiten(p))) + frame_of(p).log_det)(points)
+    gradient = jax.grad(lambda p: jnp.sum(jnp.cos(whitening_of(p).whiten(p))) + whitening_of(p).log_det)(points)
     return frame, whitened, frame.restore(whitened), frame.log_det, gradient
 
 
@@ -59,10 +59,10 @@ def test_every_set_has_a_frame(name):
 
 
 def test_vectors_and_covectors_keep_the_derivative_of_a_function_along_a_velocity(x64):
-    """dℓ/dt is the same in both coordinates: (scaleᵀ ∇ℓ) · v = ∇ℓ · (scale v); and scale · unscale = 1."""
+    """dℓ/dt is the same in both coordinates: (scaleᵀ ∇ℓ) · v = ∇ℓ · (scale v); and scale · inverse_scale = 1."""
     points, g, v = jnp.asarray(np.random.default_rng(0).normal(size=(3, 20, 4)))
-    frame = frame_of(points)
+    frame = whitening_of(points)
     np.testing.assert_allclose(jnp.sum(frame.covectors(g) * v, -1), jnp.sum(g * frame.vectors(v), -1), rtol=1e-9)
-    np.testing.assert_allclose(frame.scale @ frame.unscale, np.eye(4), atol=1e-12)
+    np.testing.assert_allclose(frame.scale @ frame.inverse_scale, np.eye(4), atol=1e-12)
     moved = frame.restore(frame.whiten(points) + 1e-3 * v)
     np.testing.assert_allclose(moved - points, 1e-3 * frame.vectors(v), atol=1e-12)

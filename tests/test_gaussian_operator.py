@@ -12,14 +12,14 @@ from weights import filled
 import pfbr
 from pfbr.flow.likelihood import Likelihood
 from pfbr.flow.solve import FlowSettings
-from pfbr.flow.velocities import GaussianVelocity, ResidualVelocity
-from pfbr.inference.method import trace
+from pfbr.flow.velocities import AffineVelocity, ResidualVelocity
+from pfbr.inference.method import record
 from pfbr.inference.operator import Operator
 from pfbr.metrics.truth import kalman
 from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics, MiniBatch
+from pfbr.models.simulate import simulate
 from pfbr.particles.particles import equally_weighted
 from pfbr.particles.qmc import match_moments
-from pfbr.training.tasks import simulate
 
 move = eqx.filter_jit(Operator.move)
 
@@ -29,9 +29,9 @@ def test_it_follows_kalman(solver, steps, tolerance):
     """Ten observations in three dimensions, 128 evenly drawn particles: mean and covariance to `tolerance`. In closed
     form one step is enough, and only float32 and the ridge of the frame are left."""
     model = LinearDynamics.random(0, 3)
-    observations = simulate(jax.random.key(1), model, 10)[0]
+    observations = simulate(jax.random.key(1), model, 10).observations
     truth = kalman(model, observations)
-    particles = trace(
+    particles = record(
         jax.random.key(2), pfbr.gaussian_operator(solver=solver, steps=steps), model, observations, 128
     ).particles
     centred = particles.points - jnp.mean(particles.points, axis=1, keepdims=True)
@@ -67,7 +67,7 @@ def test_without_information_nothing_moves(seed, scale):
     points = jnp.asarray(np.random.default_rng(seed).normal(size=(32, 2)), jnp.float32)
     prior = equally_weighted(points, jnp.zeros(32))
     velocity = filled(seed, lambda: ResidualVelocity(jax.random.key(1), 2, width=8, num_features=4), scale)
-    for each in (velocity, GaussianVelocity()):
+    for each in (velocity, AffineVelocity()):
         operator = Operator(each, FlowSettings(steps=4))
         moved = move(operator, jax.random.key(0), prior, Likelihood(Flat(2), jnp.ones(2)))
         np.testing.assert_array_equal(moved.points, points)
@@ -77,12 +77,12 @@ def test_without_information_nothing_moves(seed, scale):
 @pytest.mark.parametrize("name", ["gaussian", "residual"])
 def test_information_adds(name, x64):
     """At a given set and time, two observations together give the sum of the two velocities, and of the divergences."""
-    velocity = GaussianVelocity()
+    velocity = AffineVelocity()
     if name == "residual":
         velocity = filled(3, lambda: ResidualVelocity(jax.random.key(0), 2, width=7, num_features=5))
     points = jnp.asarray(np.random.default_rng(0).normal(size=(20, 2)))
     single, first, second = GaussianMixture(), jnp.asarray([0.5]), jnp.asarray([-2.0])
-    context = velocity.open(jax.random.key(0), points, Likelihood(single, first))
+    context = velocity.prepare(jax.random.key(0), points, Likelihood(single, first))
 
     @eqx.filter_jit
     def at(model, observation):
@@ -98,7 +98,7 @@ def test_a_sharp_observation_is_followed(std):
     """Up to 10⁸ times the prior's precision. The posterior is the observation with its noise, to a hundredth of it."""
     model = GaussianMean(2, observation_std=std)
     observation = jnp.array([1.5, -0.5])
-    moved = trace(jax.random.key(0), pfbr.gaussian_operator(), model, observation[None], 128).particles
+    moved = record(jax.random.key(0), pfbr.gaussian_operator(), model, observation[None], 128).particles
     truth = kalman(model, observation[None])
     assert np.all(np.isfinite(moved.log_density))
     np.testing.assert_allclose(jnp.mean(moved.points[0], 0), truth.mean[0], atol=0.01 * std)
@@ -124,8 +124,8 @@ def test_the_evidence_has_a_gradient_in_the_models_parameters(x64):
 def test_any_number_of_particles(n):
     """Finite always; from 7 on (moments matched) the posterior's mean."""
     model = GaussianMean(3)
-    observations = simulate(jax.random.key(1), model, 3)[0]
-    moved = trace(jax.random.key(0), pfbr.gaussian_operator(), model, observations, n).particles
+    observations = simulate(jax.random.key(1), model, 3).observations
+    moved = record(jax.random.key(0), pfbr.gaussian_operator(), model, observations, n).particles
     assert moved.points.shape == (3, n, 3)
     assert np.all(np.isfinite(moved.points))
     assert np.all(np.isfinite(moved.log_density))

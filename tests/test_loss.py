@@ -12,13 +12,13 @@ from pfbr.flow.likelihood import Likelihood
 from pfbr.inference.operator import Operator
 from pfbr.metrics.truth import kalman
 from pfbr.models import GaussianMean, LinearDynamics
+from pfbr.models.simulate import simulate
 from pfbr.particles.particles import equally_weighted
 from pfbr.particles.qmc import match_moments
 from pfbr.training.objectives.elbo import stage_losses
-from pfbr.training.tasks import simulate
 
 MODEL = GaussianMean(2, observation_std=1.5)
-OBSERVATIONS = simulate(jax.random.key(0), MODEL, 6)[0]
+OBSERVATIONS = simulate(jax.random.key(0), MODEL, 6).observations
 KEY = jax.random.key(1)
 losses_of = eqx.filter_jit(stage_losses)
 
@@ -60,7 +60,7 @@ def test_a_worse_operator_has_a_larger_loss(name, exact_losses):
 def test_with_dynamics_the_loss_is_minus_the_evidence_of_each_observation():
     """Mean over 16 keys: π̂ is a mixture of 256 transition densities, so the loss of a stage is within 0.05."""
     model = LinearDynamics.random(1, 2)
-    observations = simulate(jax.random.key(2), model, 5)[0]
+    observations = simulate(jax.random.key(2), model, 5).observations
     operator = pfbr.gaussian_operator(solver="tsit5", steps=4)
     keys = jax.random.split(KEY, 16)
     losses = jax.jit(jax.vmap(lambda k: stage_losses(k, operator, model, observations, 256)))(keys)

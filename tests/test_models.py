@@ -19,7 +19,8 @@ from pfbr.models import (
     has_observations,
     observation_shape,
 )
-from pfbr.training.tasks import ModelFamily, simulate
+from pfbr.models.simulate import simulate
+from pfbr.training.tasks import ModelFamily
 
 PLANE = {
     "gaussian mean": GaussianMean(2, prior_std=1.3),

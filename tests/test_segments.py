@@ -8,17 +8,17 @@ from jax import numpy as jnp
 from weights import operator_of
 
 from pfbr.errors import InputError
-from pfbr.inference.method import trace
+from pfbr.inference.method import record
 from pfbr.inference.operator import gaussian_operator
 from pfbr.metrics.truth import kalman
 from pfbr.models import GaussianMean, LinearDynamics
+from pfbr.models.simulate import simulate
 from pfbr.training.priors import kernel_prior
 from pfbr.training.segments import segment
-from pfbr.training.tasks import simulate
 
 MODEL = GaussianMean(2, observation_std=1.0)
 OPERATOR = gaussian_operator()
-OBSERVATIONS = simulate(jax.random.key(0), MODEL, 9)[0]
+OBSERVATIONS = simulate(jax.random.key(0), MODEL, 9).observations
 AT = jnp.array([[0.3, -0.2], [1.0, 1.0], [-0.7, 0.4]])
 
 
@@ -52,7 +52,7 @@ def test_a_later_cut_starts_from_the_posterior_there(cut):
 
 def test_the_segment_is_a_task_for_any_operator():
     model, observations, _ = cut_at(jnp.asarray(3))
-    particles = trace(jax.random.key(2), OPERATOR, model, observations, 512).particles
+    particles = record(jax.random.key(2), OPERATOR, model, observations, 512).particles
     expected = kalman(MODEL, OBSERVATIONS[:6]).mean[-1]
     assert np.max(np.abs(jnp.mean(particles.points[-1], 0) - expected)) < 0.15  # its prior is wider by the kernel
 

@@ -13,14 +13,14 @@ from pfbr.errors import InputError, LikelihoodError, ModelError, PfbrError
 from pfbr.inference.session import Posterior
 from pfbr.metrics.truth import kalman
 from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics, LogisticRegression
+from pfbr.models.simulate import simulate
 from pfbr.particles.particles import Particles, normalise
-from pfbr.training.tasks import simulate
 
 KEY = jax.random.key(0)
 MODEL = GaussianMean(2, observation_std=1.0)
 SYSTEM = LinearDynamics.random(1, 2)
 OPERATOR = pfbr.gaussian_operator()
-STREAM = np.asarray(simulate(jax.random.key(1), MODEL, 4)[0])
+STREAM = np.asarray(simulate(jax.random.key(1), MODEL, 4).observations)
 compiled_step = eqx.filter_jit(pfbr.step)  # one for all tests
 
 

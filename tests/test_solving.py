@@ -8,28 +8,28 @@ from jax import numpy as jnp
 
 import pfbr
 from pfbr.flow.likelihood import Likelihood
-from pfbr.inference.collocation.method import SolvingOperator
+from pfbr.inference.collocation.method import CollocationOperator
 from pfbr.inference.collocation.rejuvenation import renew
-from pfbr.inference.collocation.velocity import Cloud, Fields, choose_fields
+from pfbr.inference.collocation.velocity import Fields, ScoredParticles, choose_fields
 from pfbr.inference.collocation.velocity import rates as rates_of
-from pfbr.inference.method import trace
+from pfbr.inference.method import record
 from pfbr.metrics.scores import cross_entropy
 from pfbr.metrics.truth import exact, kalman
 from pfbr.models import GaussianMean, LinearDynamics
+from pfbr.models.simulate import simulate
 from pfbr.particles.particles import equally_weighted
 from pfbr.particles.qmc import match_moments
 from pfbr.training.families import TESTING, Banana
-from pfbr.training.tasks import simulate
 
-OPERATOR = pfbr.solving_operator()
+OPERATOR = pfbr.collocation_operator()
 CUBIC = Fields(2, 3, 1)
 rates = eqx.filter_jit(rates_of)
 
 
-def gaussian_cloud(n: int, std: float = 1.0) -> Cloud:
+def gaussian_cloud(n: int, std: float = 1.0) -> ScoredParticles:
     points = std * match_moments(jnp.asarray(np.random.default_rng(0).normal(size=(n, 2))))
     density = -0.5 * jnp.sum((points / std) ** 2, axis=-1) - jnp.log(2 * jnp.pi * std**2)
-    return Cloud(points, density, -points / std**2, jnp.full(n, -jnp.log(float(n))))
+    return ScoredParticles(points, density, -points / std**2, jnp.full(n, -jnp.log(float(n))))
 
 
 def test_nothing_is_left_over_where_prior_and_likelihood_are_gaussian(x64):
@@ -47,7 +47,7 @@ def test_the_rates_of_density_and_score_are_those_of_one_field(x64):
     cloud, likelihood = gaussian_cloud(400), Likelihood(Banana(), jnp.array([1.5]))
     shift = 1e-4 * jnp.array([0.6, -0.8])
     # the first particle's twin counts for nothing: it has no say in the field
-    twin = Cloud(
+    twin = ScoredParticles(
         jnp.concatenate([cloud.points, cloud.points[:1] + shift]),
         jnp.append(cloud.log_density, 0.0),
         jnp.concatenate([cloud.scores, -(cloud.points[:1] + shift)]),
@@ -98,9 +98,9 @@ def test_renewed_particles_know_their_density():
 @pytest.mark.slow
 def test_it_is_kalmans_update_with_dynamics():
     model = LinearDynamics.random(0, 2)
-    observations = simulate(jax.random.key(1), model, 10)[0]
+    observations = simulate(jax.random.key(1), model, 10).observations
     truth = kalman(model, observations)
-    said = trace(jax.random.key(2), OPERATOR, model, observations, 256)
+    said = record(jax.random.key(2), OPERATOR, model, observations, 256)
     weights = jnp.exp(said.particles.log_weights)
     np.testing.assert_allclose(jnp.einsum("tn,tnd->td", weights, said.particles.points), truth.mean, atol=0.1)
 
@@ -117,7 +117,7 @@ def bananas():
         truth = exact(model, task.observations)
         keys = jax.random.split(key, 6)
         draws, best = (jax.vmap(lambda t, k, m=m: t.sample(k, m))(truth, keys) for m in (600, 256))
-        ours = trace(jax.random.fold_in(key, 2), OPERATOR, model, task.observations, 256)
+        ours = record(jax.random.fold_in(key, 2), OPERATOR, model, task.observations, 256)
         above = jax.vmap(cross_entropy)(ours.particles, draws) - jax.vmap(cross_entropy)(equally_weighted(best), draws)
         logs = jax.vmap(lambda o: jax.vmap(model.log_likelihood, (0, None))(grid, o))(task.observations).sum(0)
         evidence = jax.nn.logsumexp(logs + jax.vmap(model.log_prior)(grid)) + 2 * jnp.log(axis[1] - axis[0])
@@ -171,4 +171,4 @@ def test_a_session_with_an_observation_that_rules_out_and_one_that_says_nothing(
 def test_settings_are_checked():
     for wrong in ({"step_length": 0.0}, {"max_steps": 0}, {"ridge": 0.0}):
         with pytest.raises(pfbr.errors.InputError, match=next(iter(wrong))):
-            SolvingOperator(**wrong)
+            CollocationOperator(**wrong)

@@ -18,9 +18,9 @@ from pfbr.errors import FileError, InputError, ModelError, TrainingError
 from pfbr.inference.architectures import build, choose
 from pfbr.models import GaussianMean, LinearDynamics, LogisticRegression
 from pfbr.training import TrainingSettings
-from pfbr.training.step import TaskDraw
+from pfbr.training.step import ElboObjective
 from pfbr.training.tasks import ModelFamily
-from pfbr.training.validation import hold_out, validate
+from pfbr.training.validation import draw_validation_set, validate
 
 KEY = jax.random.key(5)
 SMALL, Spoilt = interrupted_training.SETTINGS, interrupted_training.Spoilt
@@ -54,7 +54,7 @@ def test_it_learns_the_posterior_of_a_linear_system():
     operator, _ = pfbr.fit(
         jax.random.key(0), model, operator="paper", architecture={"width": 32}, settings=settings, progress=False
     )
-    unseen = hold_out(jax.random.key(99), ModelFamily(model), 6, 16, 64)
+    unseen = draw_validation_set(jax.random.key(99), ModelFamily(model), 6, 16, 64)
     untrained = build(jax.random.key(0), choose("paper", model, width=32))
     before, after = (float(validate(jax.random.key(7), o, unseen)) for o in (untrained, operator))
     assert after < 0.0
@@ -172,7 +172,7 @@ def test_other_ways_to_train_take_steps(changes):
 @pytest.mark.parametrize("changes", OTHER_WAYS.values(), ids=OTHER_WAYS)
 def test_other_ways_to_train_fit_together(changes):
     """Traced, not computed, which is left to the slow test above: every way gives one number and its gradient."""
-    draw = TaskDraw(ModelFamily(GaussianMean(2)), dataclasses.replace(SMALL, **changes))
+    draw = ElboObjective(ModelFamily(GaussianMean(2)), dataclasses.replace(SMALL, **changes))
     operator = build(KEY, choose("paper", GaussianMean(2), **TINY))
     loss, gradient = eqx.filter_eval_shape(eqx.filter_value_and_grad(lambda o: draw.loss(KEY, o)), operator)
     assert loss.shape == ()

@@ -5,17 +5,17 @@ import jax
 import numpy as np
 import pytest
 from jax import numpy as jnp
+from pfbr.inference.arviz import to_arviz
 
 import pfbr
 from pfbr.baselines import OnePassSMC
 from pfbr.errors import InputError, LikelihoodError
 from pfbr.flow.likelihood import Likelihood
-from pfbr.inference.arviz import to_arviz
 from pfbr.inference.session import Posterior
 from pfbr.metrics.truth import kalman
 from pfbr.models import GaussianMean, LinearDynamics
+from pfbr.models.simulate import simulate
 from pfbr.particles.particles import Particles, equally_weighted
-from pfbr.training.tasks import simulate
 
 KEY = jax.random.key(0)
 MODEL, SYSTEM = GaussianMean(2, observation_std=1.0), LinearDynamics.random(1, 2)
@@ -130,7 +130,7 @@ def test_what_cannot_be_taken_back_is_refused_and_nothing_changes():
 
 
 def test_a_session_that_repairs_says_what_it_did():
-    stream = np.asarray(simulate(jax.random.key(1), MODEL, 3)[0])
+    stream = np.asarray(simulate(jax.random.key(1), MODEL, 3).observations)
     session = pfbr.Session(KEY, OPERATOR, MODEL, num_particles=128, repair="auto", keep_history=4)
     for observation in stream:
         posterior = session.update(observation)

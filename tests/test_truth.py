@@ -11,7 +11,7 @@ from jax import numpy as jnp
 from pfbr.errors import InputError
 from pfbr.metrics.truth import exact, grid, kalman
 from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics, LogisticRegression, MiniBatch
-from pfbr.training.tasks import simulate
+from pfbr.models.simulate import simulate
 
 LENGTH = 6
 
@@ -59,7 +59,7 @@ def test_kalman_conditions_the_joint_gaussian(name, x64):
         )
     else:
         model = GaussianMean(2, prior_std=1.5, observation_std=0.8)
-    observations = simulate(jax.random.key(0), model, LENGTH)[0]
+    observations = simulate(jax.random.key(0), model, LENGTH).observations
     got = kalman(model, observations)
     means, covs, evidences = conditioned(model.linear_gaussian(), np.asarray(observations))
     np.testing.assert_allclose(got.mean, means, atol=1e-9)
@@ -70,7 +70,7 @@ def test_kalman_conditions_the_joint_gaussian(name, x64):
 def test_the_mean_of_a_gaussian_has_a_closed_form(x64):
     """Precisions add: 1/v_m = 1/p² + m/s², and the mean is v_m Σ o / s²."""
     model = GaussianMean(2, prior_std=2.0, observation_std=0.5)
-    observations = simulate(jax.random.key(3), model, 20)[0]
+    observations = simulate(jax.random.key(3), model, 20).observations
     m = np.arange(1, 21)
     variance = 1 / (1 / 4 + m / 0.25)
     got = kalman(model, observations)
@@ -79,7 +79,7 @@ def test_the_mean_of_a_gaussian_has_a_closed_form(x64):
 
 
 def test_draws_of_a_gaussian_have_its_moments():
-    truth = kalman(GaussianMean(2), simulate(jax.random.key(3), GaussianMean(2), 3)[0])
+    truth = kalman(GaussianMean(2), simulate(jax.random.key(3), GaussianMean(2), 3).observations)
     last = jax.tree.map(lambda a: a[-1], truth)
     draws = last.sample(jax.random.key(0), 20_000)
     np.testing.assert_allclose(jnp.mean(draws, 0), last.mean, atol=6 / np.sqrt(20_000))
@@ -94,7 +94,7 @@ def grids():
     pairs = {}
     for name, std, length in (("vague", 3.0, 4), ("sharp", 0.1, 100)):
         model = GaussianMean(2, observation_std=std)
-        observations = simulate(jax.random.key(2), model, length)[0]
+        observations = simulate(jax.random.key(2), model, length).observations
         if length == 100:  # as a batch of 100: the same posterior, one stage
             pairs[name] = _last_stage(model, observations)
         else:
@@ -134,7 +134,7 @@ def test_draws_of_the_grid_have_its_moments(name, grids):
 def test_the_grid_holds_both_modes_of_a_mixture():
     """Data from (1, −2) cannot be told from (−1, 2): by symmetry each half of the plane gets half of the mass."""
     model = GaussianMixture()
-    observations = simulate(jax.random.key(0), model, 12, at=jnp.array([1.0, -2.0]))[0]
+    observations = simulate(jax.random.key(0), model, 12, at=jnp.array([1.0, -2.0])).observations
     truth = jax.tree.map(lambda a: a[0], grid(MiniBatch(model, 12), observations[None], cells=128))
     draws = truth.sample(jax.random.key(1), 4000)
     swapped = jnp.stack([draws.sum(1), -draws[:, 1]], 1)

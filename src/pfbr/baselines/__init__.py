@@ -1,5 +1,6 @@
 """The rivals: other ways to update a posterior online, one a file, all with the contract of `pfbr.online`."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -17,14 +18,14 @@ from pfbr.baselines.mirror_descent import MirrorDescent
 from pfbr.baselines.nonparametric_vi import NonparametricVI
 from pfbr.baselines.one_pass_smc import OnePassSMC
 from pfbr.baselines.optimal_smc import OptimalSMC
-from pfbr.baselines.prior import NeverLearning
+from pfbr.baselines.prior import Prior
 from pfbr.baselines.proposals import new_proposal
 from pfbr.baselines.sgld import SGLD
 from pfbr.baselines.streaming_svi import StreamingSVI
 from pfbr.baselines.svgd import SVGD
 from pfbr.baselines.tuning import Tuned, tune
 from pfbr.errors import InputError
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.method import Method
 from pfbr.models.base import Model
 from pfbr.typing import Key
 
@@ -32,8 +33,8 @@ from pfbr.typing import Key
 class Rival(NamedTuple):
     """How to make a method: ready at once, or, where `train` is given, better after training for some minutes."""
 
-    ready: Callable[[Model], OnlineMethod]
-    train: Callable[[Key, Model, float], OnlineMethod] | None = None
+    ready: Callable[[Model], Method]
+    train: Callable[[Key, Model, float], Method] | None = None
 
 
 def _aesmc(kind: str) -> Rival:
@@ -45,7 +46,7 @@ def _aesmc(kind: str) -> Rival:
 
 REGISTRY: dict[str, Rival] = {
     "exact": Rival(lambda model: Exact()),
-    "never-learning": Rival(lambda model: NeverLearning()),
+    "prior": Rival(lambda model: Prior()),
     "smc": Rival(lambda model: BootstrapSMC()),
     "smc-multinomial": Rival(lambda model: BootstrapSMC(resampling="multinomial")),
     "smc-optimal": Rival(lambda model: OptimalSMC()),
@@ -72,11 +73,16 @@ def names() -> list[str]:
     return list(REGISTRY)
 
 
-def make(name: str, model: Model) -> OnlineMethod:
-    """A rival by name with its default settings, untrained; an error where it cannot do the model."""
+def make(name: str, model: Model, *, history: int | None = None) -> Method:
+    """A rival by name with its default settings, untrained; an error where it cannot do the model.
+
+    `history` is how many rows those that look back may store.
+    """
     if name not in REGISTRY:
         raise InputError(f"there is no method {name!r}; the methods are {', '.join(REGISTRY)}.")
     method = REGISTRY[name].ready(model)
+    if history is not None and hasattr(method, "capacity"):
+        method = dataclasses.replace(method, capacity=max(history, 1))
     reason = method.unsupported(model)
     if reason is not None:
         raise InputError(f"{name} cannot do {type(model).__name__}: {reason}")
@@ -96,10 +102,10 @@ __all__ = [
     "KernelBayes",
     "KernelFilter",
     "MirrorDescent",
-    "NeverLearning",
     "NonparametricVI",
     "OnePassSMC",
     "OptimalSMC",
+    "Prior",
     "Rival",
     "StreamingSVI",
     "Tuned",

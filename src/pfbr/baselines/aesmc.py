@@ -17,11 +17,13 @@ from jax import numpy as jnp
 from pfbr.baselines import edge
 from pfbr.baselines.proposals import Memory, Proposal, new_proposal
 from pfbr.errors import TrainingError
-from pfbr.inference.method import OnlineMethod, trace
-from pfbr.models.base import Model, normal_log_density, observation_shape
+from pfbr.inference.info import Info
+from pfbr.inference.method import Method, record
+from pfbr.models.base import Model, normal_log_density, offers
+from pfbr.models.conditions import observation_shape, stays
+from pfbr.models.simulate import simulate
 from pfbr.particles.particles import Particles, equally_weighted, ess, normalise
 from pfbr.particles.resampling import check_scheme, check_threshold, resample, when_poor
-from pfbr.training.tasks import simulate
 from pfbr.typing import Key, Observation
 
 
@@ -32,7 +34,7 @@ class AESMCState(eqx.Module):
     memory: Memory
 
 
-class AESMC(OnlineMethod):
+class AESMC(Method):
     """x ~ q_φ(x | x_prev, o), w ∝ p(x | x_prev) p(o | x) / q_φ(x | x_prev, o); make one with `fit_aesmc`."""
 
     proposal: Proposal
@@ -43,20 +45,20 @@ class AESMC(OnlineMethod):
         edge.accept(self, model, num_particles)
         return AESMCState(equally_weighted(edge.prior_points(key, model, num_particles)), self.proposal.start())
 
-    def update(self, key: Key, model: Model, state: AESMCState, observation: Observation) -> tuple[AESMCState, dict]:
+    def update(self, key: Key, model: Model, state: AESMCState, observation: Observation) -> tuple[AESMCState, Info]:
         observation = edge.accept_observation(model, observation)
         resample_key, noise_key = jax.random.split(key)
         before = when_poor(state.current, self.threshold, lambda p: resample(resample_key, p, self.resampling))
         memory = self.proposal.listen(state.memory, observation)
         mean, std = jax.vmap(self.proposal.propose, (None, None, 0))(memory, observation, before.points)
         points = mean + std * jax.random.normal(noise_key, mean.shape)
-        log_weights = (
-            before.log_weights
-            + jax.vmap(model.log_transition)(points, before.points)  # type: ignore[attr-defined]
-            + jax.vmap(model.log_likelihood, (0, None))(points, observation)
-            - normal_log_density(points, mean, std)
-        )
-        info = {"ess": ess(log_weights), "log_evidence_increment": jax.nn.logsumexp(log_weights)}
+        proposed = jax.vmap(model.log_transition)(points, before.points) - normal_log_density(points, mean, std)  # type: ignore[attr-defined]
+        still = stays(model)
+        if still is not None:  # no time has passed: there is nothing to propose
+            points, proposed = jnp.where(still, before.points, points), jnp.where(still, 0.0, proposed)
+        values = jax.vmap(model.log_likelihood, (0, None))(points, observation)
+        log_weights = before.log_weights + proposed + values
+        info = Info(ess=ess(log_weights), log_predictive=jax.nn.logsumexp(log_weights))
         return AESMCState(Particles(points, normalise(log_weights)), memory), info
 
     def particles(self, state: AESMCState) -> Particles:
@@ -66,6 +68,8 @@ class AESMC(OnlineMethod):
         reason = edge.needs_dynamics(model, "OnePassSMC")
         if reason is not None:
             return reason
+        if not offers(model, "log_transition"):
+            return "it weighs by `log_transition(x_next, x)`, which this model has not; use BootstrapSMC."
         head = self.proposal.head  # type: ignore[attr-defined]
         made_for = (head.scales.state_mean.shape[-1], head.scales.seen_mean.shape[-1])
         shape = observation_shape(model)
@@ -106,8 +110,8 @@ def fit_aesmc(
     def bound(method, key, num_streams):
         def one(stream_key):
             simulate_key, run_key = jax.random.split(stream_key)
-            observations, _ = simulate(simulate_key, model, length)
-            return jnp.mean(trace(run_key, method, model, observations, num_particles).info["log_evidence_increment"])
+            observations = simulate(simulate_key, model, length).observations
+            return jnp.mean(record(run_key, method, model, observations, num_particles).info.log_predictive)
 
         return jnp.mean(jax.vmap(one)(jax.random.split(key, num_streams)))
 

@@ -10,14 +10,15 @@ import jax
 
 from pfbr.baselines import edge
 from pfbr.flow.likelihood import Likelihood
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.info import Info
+from pfbr.inference.method import Method
 from pfbr.models.base import Model
 from pfbr.particles.particles import Particles, equally_weighted, ess, normalise
 from pfbr.particles.resampling import check_scheme, check_threshold, resample, when_poor
 from pfbr.typing import Key, Observation
 
 
-class BootstrapSMC(OnlineMethod):
+class BootstrapSMC(Method):
     """x_m ~ p(x_m | x_{m-1}), w ∝ p(o_m | x_m).
 
     `threshold`: resample once the effective sample size is at most this share of the particles (1: always, 0: never).
@@ -30,13 +31,13 @@ class BootstrapSMC(OnlineMethod):
         edge.accept(self, model, num_particles)
         return equally_weighted(edge.prior_points(key, model, num_particles))
 
-    def update(self, key: Key, model: Model, state: Particles, observation: Observation) -> tuple[Particles, dict]:
+    def update(self, key: Key, model: Model, state: Particles, observation: Observation) -> tuple[Particles, Info]:
         observation = edge.accept_observation(model, observation)
         resample_key, move_key = jax.random.split(key)
         state = when_poor(state, self.threshold, lambda p: resample(resample_key, p, self.resampling))
         points = edge.predict(move_key, model, state.points)
         log_weights = state.log_weights + Likelihood(model, observation).values(points)
-        info = {"ess": ess(log_weights), "log_evidence_increment": jax.nn.logsumexp(log_weights)}
+        info = Info(ess=ess(log_weights), log_predictive=jax.nn.logsumexp(log_weights))
         return Particles(points, normalise(log_weights)), info
 
     def particles(self, state: Particles) -> Particles:

@@ -11,7 +11,8 @@ from jax import numpy as jnp
 
 from pfbr.baselines import edge
 from pfbr.errors import InputError
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.info import Info
+from pfbr.inference.method import Method
 from pfbr.models.base import Model
 from pfbr.particles.particles import Particles, equally_weighted
 from pfbr.typing import Key, Observation
@@ -23,7 +24,7 @@ def _steps(value: int) -> int:
     return value
 
 
-class DaumHuang(OnlineMethod):
+class DaumHuang(Method):
     """dx/dλ = A(λ) x + b(λ), λ from 0 to 1, A = −½ P Hᵀ (λ H P Hᵀ + R)⁻¹ H.
 
     In the whitened frame of the prediction, with information G and target y of the linearised likelihood, the flow
@@ -39,7 +40,7 @@ class DaumHuang(OnlineMethod):
         edge.accept(self, model, num_particles)
         return equally_weighted(edge.prior_points(key, model, num_particles))
 
-    def update(self, key: Key, model: Model, state: Particles, observation: Observation) -> tuple[Particles, dict]:
+    def update(self, key: Key, model: Model, state: Particles, observation: Observation) -> tuple[Particles, Info]:
         observation = edge.accept_observation(model, observation)
         points = edge.predict(key, model, state.points)
         n, d = points.shape
@@ -77,7 +78,7 @@ class DaumHuang(OnlineMethod):
         times = jnp.concatenate([jnp.zeros(1), jnp.cumsum(1.2 ** jnp.arange(self.steps))])
         times = times / times[-1]
         moved, _ = jax.lax.scan(step, whitened, (times[:-1], times[1:]))
-        return equally_weighted(mean + moved @ frame.T), {}
+        return equally_weighted(mean + moved @ frame.T), Info()
 
     def particles(self, state: Particles) -> Particles:
         return state

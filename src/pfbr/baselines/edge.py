@@ -4,12 +4,13 @@ import jax
 from jax import numpy as jnp
 
 from pfbr.errors import InputError
-from pfbr.inference.method import OnlineMethod
-from pfbr.models.base import Model, StateSpaceModel, observation_shape
+from pfbr.inference.method import Method
+from pfbr.models.base import Model, StateSpaceModel
+from pfbr.models.conditions import observation_shape
 from pfbr.typing import Key, Observation, Points
 
 
-def accept(method: OnlineMethod, model: Model, num_particles: int) -> None:
+def accept(method: Method, model: Model, num_particles: int) -> None:
     """Refuse a model that the method cannot do, and fewer than two particles."""
     name = type(method).__name__
     reason = method.unsupported(model)

@@ -12,7 +12,8 @@ from jax import numpy as jnp
 from pfbr.baselines import edge
 from pfbr.errors import InputError
 from pfbr.flow.likelihood import Likelihood
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.info import Info
+from pfbr.inference.method import Method
 from pfbr.models.base import Model
 from pfbr.particles.particles import Particles, equally_weighted
 from pfbr.typing import Key, Observation
@@ -24,7 +25,7 @@ def _inflation(value: float) -> float:
     return value
 
 
-class EnKF(OnlineMethod):
+class EnKF(Method):
     """In the whitened frame of the ensemble, with scores u_j: G = −sym mean(w_j u_jᵀ), ū = mean u_j,
 
     w ← (I + G)⁻¹ ū + (I + G)^{-1/2} w.
@@ -39,7 +40,7 @@ class EnKF(OnlineMethod):
         edge.accept(self, model, num_particles)
         return equally_weighted(edge.prior_points(key, model, num_particles))
 
-    def update(self, key: Key, model: Model, state: Particles, observation: Observation) -> tuple[Particles, dict]:
+    def update(self, key: Key, model: Model, state: Particles, observation: Observation) -> tuple[Particles, Info]:
         observation = edge.accept_observation(model, observation)
         points = edge.predict(key, model, state.points)
         mean = jnp.mean(points, 0)
@@ -60,7 +61,7 @@ class EnKF(OnlineMethod):
         shift = turn @ ((jnp.mean(scores, 0) @ turn) / (1.0 + strengths))
         root = (turn / jnp.sqrt(1.0 + strengths)) @ turn.T
         moved = mean + ((shift + whitened @ root) * std) @ axes.T
-        return equally_weighted(moved), {"information_gain": 0.5 * jnp.sum(jnp.log1p(strengths))}
+        return equally_weighted(moved), Info(details={"information_gain": 0.5 * jnp.sum(jnp.log1p(strengths))})
 
     def particles(self, state: Particles) -> Particles:
         return state

@@ -10,7 +10,8 @@ from jax import numpy as jnp
 from pfbr.baselines import edge
 from pfbr.flow.likelihood import Likelihood
 from pfbr.inference.history import History, check_capacity, empty_history, needs_shape
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.info import Info, Move
+from pfbr.inference.method import Method
 from pfbr.models.base import Model
 from pfbr.particles.particles import Particles, equally_weighted, ess, normalise, weighted_cov, weighted_mean
 from pfbr.particles.resampling import check_scheme, check_threshold, resample
@@ -24,7 +25,7 @@ class IBISState(eqx.Module):
     history: History
 
 
-class IBIS(OnlineMethod):
+class IBIS(Method):
     """w ← w p(o | x); when the effective sample size falls: resample, then `moves` Metropolis–Hastings steps.
 
     Even moves propose from a Gaussian fitted to the particles, odd ones walk at random with 2.38/√d of their spread:
@@ -41,20 +42,21 @@ class IBIS(OnlineMethod):
         start = equally_weighted(edge.prior_points(key, model, num_particles))
         return IBISState(start, empty_history(model, self.capacity))
 
-    def update(self, key: Key, model: Model, state: IBISState, observation: Observation) -> tuple[IBISState, dict]:
+    def update(self, key: Key, model: Model, state: IBISState, observation: Observation) -> tuple[IBISState, Info]:
         observation = edge.accept_observation(model, observation)
-        history = state.history.append(observation)
+        history = state.history.append(model, observation)
         log_weights = state.current.log_weights + Likelihood(model, observation).values(state.current.points)
         weighted = Particles(state.current.points, normalise(log_weights))
         poor = ess(log_weights) <= self.threshold * weighted.num_particles * (1 + 1e-5)
         renewed, accepted = jax.lax.cond(
             poor, lambda: self._renew(key, model, weighted, history), lambda: (weighted, jnp.nan)
         )
-        info = {
-            "ess": ess(log_weights),
-            "log_evidence_increment": jax.nn.logsumexp(log_weights),
-            "acceptance": accepted,  # NaN where nothing had to move
-        }
+        info = Info(
+            ess=ess(log_weights),
+            log_predictive=jax.nn.logsumexp(log_weights),
+            move=jnp.where(poor, int(Move.TEMPERED), int(Move.WEIGHED)),
+            details={"acceptance": accepted},  # NaN where nothing had to move
+        )
         return IBISState(renewed, history), info
 
     def particles(self, state: IBISState) -> Particles:

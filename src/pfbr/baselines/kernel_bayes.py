@@ -12,7 +12,8 @@ from jaxtyping import Array, Float, Int
 
 from pfbr.baselines import edge
 from pfbr.errors import InputError
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.info import Info
+from pfbr.inference.method import Method
 from pfbr.models.base import Model, has_observations
 from pfbr.particles.density import squared_distances
 from pfbr.particles.particles import Particles, equally_weighted
@@ -41,7 +42,7 @@ class KernelBayesState(eqx.Module):
     herded: Particles
 
 
-class KernelBayes(OnlineMethod):
+class KernelBayes(Method):
     """μ = (G_X + n ε I)⁻¹ G_XU γ, Λ = diag μ, w = Λ G_Y ((Λ G_Y)² + δ I)⁻¹ Λ k_Y(o).
 
     γ on U is the last posterior, moved by the dynamics where there are any. `num_pairs` draws stand for the prior;
@@ -66,7 +67,7 @@ class KernelBayes(OnlineMethod):
         mu = embed(pairs, cross @ state.weights, self.smoothing)
         weights = condition(pairs, mu, observation, self.regularisation)
         herded = _herded(pairs, weights, state.herded.num_particles)
-        return KernelBayesState(pairs, weights, herded), {"ess": signed_ess(weights)}
+        return KernelBayesState(pairs, weights, herded), Info(ess=signed_ess(weights))
 
     def particles(self, state: KernelBayesState) -> Particles:
         return state.herded

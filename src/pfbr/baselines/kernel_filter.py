@@ -19,13 +19,14 @@ from pfbr.baselines.kernel_bayes import (
     signed_ess,
     simulate_pairs,
 )
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.info import Info
+from pfbr.inference.method import Method
 from pfbr.models.base import Model
 from pfbr.particles.particles import Particles, equally_weighted
 from pfbr.typing import Key, Observation
 
 
-class KernelFilter(OnlineMethod):
+class KernelFilter(Method):
     """Particles x̃ ~ p(· | x); μ = (G_X + n ε I)⁻¹ G_Xx̃ 1/N; weights on the pairs by kernel Bayes' rule; herding.
 
     The settings mean what they mean for `KernelBayes`; choose them with `tune`.
@@ -50,7 +51,7 @@ class KernelFilter(OnlineMethod):
         values = jnp.mean(rbf_gram(pairs.x, predicted, pairs.x_scale), axis=1)
         weights = condition(pairs, embed(pairs, values, self.smoothing), observation, self.regularisation)
         herded = equally_weighted(pairs.x[herd(pairs.gram_x, weights, predicted.shape[0])])
-        return KernelBayesState(pairs, weights, herded), {"ess": signed_ess(weights)}
+        return KernelBayesState(pairs, weights, herded), Info(ess=signed_ess(weights))
 
     def particles(self, state: KernelBayesState) -> Particles:
         return state.herded

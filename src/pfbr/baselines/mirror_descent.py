@@ -10,7 +10,8 @@ from jax import numpy as jnp
 from pfbr.baselines import edge
 from pfbr.baselines.stochastic import positive, posterior_values
 from pfbr.inference.history import History, check_capacity, empty_history, needs_shape
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.info import Info
+from pfbr.inference.method import Method
 from pfbr.models.base import Model
 from pfbr.particles.density import kde_log_density, kde_sample, silverman
 from pfbr.particles.particles import Particles, equally_weighted, ess, normalise
@@ -24,7 +25,7 @@ class MirrorState(eqx.Module):
     history: History
 
 
-class MirrorDescent(OnlineMethod):
+class MirrorDescent(Method):
     """Draw x ~ q, then q ← kernel density with weights ∝ exp(γ [log p(x, O) − log q(x)]), `steps` times a datum.
 
     Each step is q^{1−γ} p(x | O)^γ up to a constant. γ = `step_size` / √t in step t of an update, at most one, as the
@@ -43,8 +44,8 @@ class MirrorDescent(OnlineMethod):
         start = equally_weighted(edge.prior_points(key, model, num_particles))
         return MirrorState(start, empty_history(model, self.capacity))
 
-    def update(self, key: Key, model: Model, state: MirrorState, observation: Observation) -> tuple[MirrorState, dict]:
-        history = state.history.append(edge.accept_observation(model, observation))
+    def update(self, key: Key, model: Model, state: MirrorState, observation: Observation) -> tuple[MirrorState, Info]:
+        history = state.history.append(model, edge.accept_observation(model, observation))
         n = state.current.num_particles
 
         def step(current, inputs):
@@ -59,7 +60,7 @@ class MirrorDescent(OnlineMethod):
 
         inputs = (jnp.arange(self.steps), jax.random.split(key, self.steps))
         current, _ = jax.lax.scan(step, state.current, inputs)
-        return MirrorState(current, history), {"ess": ess(current.log_weights)}
+        return MirrorState(current, history), Info(ess=ess(current.log_weights))
 
     def particles(self, state: MirrorState) -> Particles:
         return state.current

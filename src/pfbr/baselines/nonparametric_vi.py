@@ -12,7 +12,8 @@ from jaxtyping import Array, Float
 from pfbr.baselines import edge
 from pfbr.baselines.stochastic import positive
 from pfbr.inference.history import History, check_capacity, empty_history, needs_shape
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.info import Info
+from pfbr.inference.method import Method
 from pfbr.models.base import Model
 from pfbr.particles.density import squared_distances
 from pfbr.particles.particles import Particles, equally_weighted
@@ -28,7 +29,7 @@ class MixtureState(eqx.Module):
     draws: Particles
 
 
-class NonparametricVI(OnlineMethod):
+class NonparametricVI(Method):
     """max of mean_k [f(μ_k) + ½ σ_k² tr ∇²f(μ_k)] − mean_k log mean_j N(μ_k; μ_j, (σ_k² + σ_j²) I), f = log p(x, O).
 
     `components` K; `steps` of Adam for each observation, with `rate` in units of the mixture's spread; the data term is
@@ -57,15 +58,15 @@ class NonparametricVI(OnlineMethod):
         return MixtureState(centres, log_widths, empty_history(model, self.capacity), draws)
 
     def update(self, key: Key, model: Model, state: MixtureState, observation: Observation):
-        history = state.history.append(edge.accept_observation(model, observation))
+        history = state.history.append(model, edge.accept_observation(model, observation))
         fit_key, draw_key = jax.random.split(key)
         spread = jnp.sqrt(jnp.var(state.centres, axis=0) + jnp.mean(jnp.exp(2 * state.log_widths)))
 
-        def objective(parameters, observations, factor):
+        def objective(parameters, rows, factor):
             centres, variances = spread * parameters["centres"], jnp.exp(2 * parameters["log_widths"])
 
             def log_joint(x):
-                fit = jnp.sum(jax.vmap(model.log_likelihood, (None, 0))(x, observations))
+                fit = jnp.sum(jax.vmap(lambda i: rows.log_likelihood(model, x, i))(jnp.arange(self.batch)))
                 return model.log_prior(x) + factor * fit
 
             values = jax.vmap(log_joint)(centres)
@@ -88,7 +89,7 @@ class NonparametricVI(OnlineMethod):
         (parameters, _), losses = jax.lax.scan(step, (start, optimiser.init(start)), keys)
         centres, log_widths = spread * parameters["centres"], parameters["log_widths"]
         draws = _draw(draw_key, centres, log_widths, state.draws.num_particles)
-        return MixtureState(centres, log_widths, history, draws), {"elbo": -losses[-1]}
+        return MixtureState(centres, log_widths, history, draws), Info(details={"elbo": -losses[-1]})
 
     def particles(self, state: MixtureState) -> Particles:
         return state.draws

@@ -4,22 +4,23 @@ from typing import Any
 
 import jax
 
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.info import Info
+from pfbr.inference.method import Method
 from pfbr.models.base import Model
 from pfbr.models.minibatch import MiniBatch
 from pfbr.particles.particles import Particles
 from pfbr.typing import Key, Observation
 
 
-class OneByOne(OnlineMethod):
+class OneByOne(Method):
     """`method` on the members of each batch in turn; the posterior after the last one is that of the batch."""
 
-    method: OnlineMethod
+    method: Method
 
     def init(self, key: Key, model: Model, num_particles: int) -> Any:
         return self.method.init(key, _single(model), num_particles)
 
-    def update(self, key: Key, model: Model, state: Any, observation: Observation) -> tuple[Any, dict]:
+    def update(self, key: Key, model: Model, state: Any, observation: Observation) -> tuple[Any, Info]:
         def advance(state, inputs):
             step_key, member = inputs
             return self.method.update(step_key, _single(model), state, member)

@@ -12,7 +12,8 @@ from jax import numpy as jnp
 from pfbr.baselines import edge
 from pfbr.errors import InputError
 from pfbr.flow.likelihood import Likelihood
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.info import Info
+from pfbr.inference.method import Method
 from pfbr.models.base import Model
 from pfbr.particles.particles import Particles, equally_weighted, ess, normalise, weighted_cov, weighted_mean
 from pfbr.particles.resampling import check_scheme, check_threshold, resample, when_poor
@@ -25,7 +26,7 @@ def _bandwidth(value: float | None) -> float | None:
     return value
 
 
-class OnePassSMC(OnlineMethod):
+class OnePassSMC(Method):
     """w ← w p(o | x); when the effective sample size falls, x' = m + √(1 − h²) (x − m) + h L ε.
 
     m and L Lᵀ are the weighted mean and covariance, which the renewal keeps. `bandwidth` is h; None takes
@@ -40,11 +41,11 @@ class OnePassSMC(OnlineMethod):
         edge.accept(self, model, num_particles)
         return equally_weighted(edge.prior_points(key, model, num_particles))
 
-    def update(self, key: Key, model: Model, state: Particles, observation: Observation) -> tuple[Particles, dict]:
+    def update(self, key: Key, model: Model, state: Particles, observation: Observation) -> tuple[Particles, Info]:
         observation = edge.accept_observation(model, observation)
         state = when_poor(state, self.threshold, lambda p: self._renew(key, p))
         log_weights = state.log_weights + Likelihood(model, observation).values(state.points)
-        info = {"ess": ess(log_weights), "log_evidence_increment": jax.nn.logsumexp(log_weights)}
+        info = Info(ess=ess(log_weights), log_predictive=jax.nn.logsumexp(log_weights))
         return Particles(state.points, normalise(log_weights)), info
 
     def particles(self, state: Particles) -> Particles:

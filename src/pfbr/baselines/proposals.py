@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from pfbr.baselines import edge
 from pfbr.errors import InputError
 from pfbr.models.base import Model, StateSpaceModel
-from pfbr.training.tasks import simulate
+from pfbr.models.simulate import simulate
 from pfbr.typing import Key, Observation, Point
 
 Memory = Float[Array, " h"]
@@ -33,7 +33,8 @@ def measure_scales(key: Key, model: StateSpaceModel, *, length: int = 25, num_st
     def stream(stream_key):
         start_key, rest_key = jax.random.split(stream_key)
         start = model.sample_prior(start_key)
-        observations, states = simulate(rest_key, model, length, at=start)
+        drawn = simulate(rest_key, model, length, at=start)
+        observations, states = drawn.observations, drawn.truths
         return jnp.concatenate([start[None], states[:-1]]), observations.reshape(length, -1), states
 
     before, seen, after = (x.reshape(-1, x.shape[-1]) for x in jax.vmap(stream)(jax.random.split(key, num_streams)))

@@ -11,7 +11,8 @@ from jax import numpy as jnp
 from pfbr.baselines import edge
 from pfbr.baselines.stochastic import positive, posterior_scores
 from pfbr.inference.history import History, check_capacity, empty_history, needs_shape
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.info import Info
+from pfbr.inference.method import Method
 from pfbr.models.base import Model
 from pfbr.particles.particles import Particles, equally_weighted
 from pfbr.typing import Key, Observation, Points
@@ -24,7 +25,7 @@ class ChainsState(eqx.Module):
     history: History
 
 
-class SGLD(OnlineMethod):
+class SGLD(Method):
     """x ← x + ½ ε v ∇ log p(x | O) + √(ε v) ξ, `steps` times for each observation.
 
     v is the variance of the chains in each dimension, so that `step_size` ε needs no retuning as the posterior narrows.
@@ -41,8 +42,8 @@ class SGLD(OnlineMethod):
         edge.accept(self, model, num_particles)
         return ChainsState(edge.prior_points(key, model, num_particles), empty_history(model, self.capacity))
 
-    def update(self, key: Key, model: Model, state: ChainsState, observation: Observation) -> tuple[ChainsState, dict]:
-        history = state.history.append(edge.accept_observation(model, observation))
+    def update(self, key: Key, model: Model, state: ChainsState, observation: Observation) -> tuple[ChainsState, Info]:
+        history = state.history.append(model, edge.accept_observation(model, observation))
 
         def step(points, step_key):
             batch_key, noise_key = jax.random.split(step_key)
@@ -52,7 +53,7 @@ class SGLD(OnlineMethod):
             return points + 0.5 * scale * drift + jnp.sqrt(scale) * noise, None
 
         points, _ = jax.lax.scan(step, state.points, jax.random.split(key, self.steps))
-        return ChainsState(points, history), {}
+        return ChainsState(points, history), Info()
 
     def particles(self, state: ChainsState) -> Particles:
         return equally_weighted(state.points)

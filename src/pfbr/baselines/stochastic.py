@@ -14,10 +14,11 @@ def posterior_scores(key: Key, model: Model, history: History, points: Points, b
     prior = jax.vmap(jax.grad(model.log_prior))(points)
     if batch is None:
         return prior + jax.vmap(lambda x: history.score(model, x))(points)
-    observations, factor = history.batch(key, batch)
+    rows, factor = history.batch(key, batch)
 
     def likelihood(x):
-        return jnp.sum(jax.vmap(jax.grad(model.log_likelihood), (None, 0))(x, observations), axis=0)
+        one = jax.grad(lambda at, i: rows.log_likelihood(model, at, i))
+        return jnp.sum(jax.vmap(one, (None, 0))(x, jnp.arange(batch)), axis=0)
 
     return prior + factor * jax.vmap(likelihood)(points)
 
@@ -27,10 +28,10 @@ def posterior_values(key: Key, model: Model, history: History, points: Points, b
     prior = jax.vmap(model.log_prior)(points)
     if batch is None:
         return prior + jax.vmap(lambda x: history.log_likelihood(model, x))(points)
-    observations, factor = history.batch(key, batch)
+    rows, factor = history.batch(key, batch)
 
     def likelihood(x):
-        return jnp.sum(jax.vmap(model.log_likelihood, (None, 0))(x, observations))
+        return jnp.sum(jax.vmap(lambda i: rows.log_likelihood(model, x, i))(jnp.arange(batch)))
 
     return prior + factor * jax.vmap(likelihood)(points)
 

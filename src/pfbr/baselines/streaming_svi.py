@@ -12,8 +12,9 @@ from jaxtyping import Array, Float
 
 from pfbr.baselines import edge
 from pfbr.baselines.stochastic import positive
-from pfbr.inference.method import OnlineMethod
-from pfbr.models.base import Model
+from pfbr.inference.info import Info
+from pfbr.inference.method import Method
+from pfbr.models.base import Model, offers
 from pfbr.particles.particles import Particles, equally_weighted
 from pfbr.typing import Key, Observation, Point
 
@@ -26,7 +27,7 @@ class GaussianState(eqx.Module):
     draws: Particles
 
 
-class StreamingSVI(OnlineMethod):
+class StreamingSVI(Method):
     """max over N(m, S Sᵀ) of E[log p(o | x)] − KL(N(m, S Sᵀ) ‖ last posterior), by `steps` of Adam.
 
     The fit happens in the frame where the last posterior is N(0, I), so that `rate` means the same at every stage;
@@ -43,7 +44,7 @@ class StreamingSVI(OnlineMethod):
         # the Gaussian nearest to the prior: matched moments of fixed draws (exact up to their number)
         points = edge.prior_points(jax.random.key(0), model, 4096)
         mean, cov = jnp.mean(points, 0), jnp.cov(points.T).reshape(int(model.dim), int(model.dim))
-        system = model.linear_gaussian()
+        system = model.linear_gaussian() if offers(model, "linear_gaussian") else None
         if system is not None:
             mean, cov = system.mean, system.cov
         root = jnp.linalg.cholesky(cov) if self.full_rank else jnp.diag(jnp.sqrt(jnp.diagonal(cov)))
@@ -80,7 +81,7 @@ class StreamingSVI(OnlineMethod):
         (parameters, _), losses = jax.lax.scan(step, (start, optimiser.init(start)), keys)
         mean, root = state.mean + state.root @ parameters["shift"], state.root @ factor(parameters)
         draws = _draw(draw_key, mean, root, state.draws.num_particles)
-        return GaussianState(mean, root, draws), {"elbo": -jnp.mean(losses[-max(self.steps // 10, 1) :])}
+        return GaussianState(mean, root, draws), Info(details={"elbo": -jnp.mean(losses[-max(self.steps // 10, 1) :])})
 
     def particles(self, state: GaussianState) -> Particles:
         return state.draws

@@ -1,4 +1,4 @@
-"""Stein variational gradient descent: particles climb the posterior together and push each other apart.
+"""Stein variational gradient descent: particles climb the posterior together and mean_score each other apart.
 
 Follows Liu and Wang, "Stein variational gradient descent: a general purpose Bayesian inference algorithm" (2016), on a
 posterior that gains a datum between updates.
@@ -12,14 +12,15 @@ from pfbr.baselines import edge
 from pfbr.baselines.sgld import ChainsState
 from pfbr.baselines.stochastic import positive, posterior_scores
 from pfbr.inference.history import check_capacity, empty_history, needs_shape
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.info import Info
+from pfbr.inference.method import Method
 from pfbr.models.base import Model
 from pfbr.particles.density import squared_distances
 from pfbr.particles.particles import Particles, equally_weighted
 from pfbr.typing import Key, Observation, Points
 
 
-class SVGD(OnlineMethod):
+class SVGD(Method):
     """x_i ← x_i + ε mean_j [k(x_j, x_i) s_j + ∇_{x_j} k(x_j, x_i)], in units of the particles' spread.
 
     k is Gaussian with h² = median² / (2 log(N + 1)), as in the paper. `step_size` ε, `steps` for each observation.
@@ -34,8 +35,8 @@ class SVGD(OnlineMethod):
         edge.accept(self, model, num_particles)
         return ChainsState(edge.prior_points(key, model, num_particles), empty_history(model, self.capacity))
 
-    def update(self, key: Key, model: Model, state: ChainsState, observation: Observation) -> tuple[ChainsState, dict]:
-        history = state.history.append(edge.accept_observation(model, observation))
+    def update(self, key: Key, model: Model, state: ChainsState, observation: Observation) -> tuple[ChainsState, Info]:
+        history = state.history.append(model, edge.accept_observation(model, observation))
         scale = jnp.std(state.points, axis=0) + 1e-12  # one frame per update, so that the steps share one objective
 
         def step(points, step_key):
@@ -43,7 +44,7 @@ class SVGD(OnlineMethod):
             return points + self.step_size * stein_direction(points, scores), None
 
         points, _ = jax.lax.scan(step, state.points / scale, jax.random.split(key, self.steps))
-        return ChainsState(scale * points, history), {}
+        return ChainsState(scale * points, history), Info()
 
     def particles(self, state: ChainsState) -> Particles:
         return equally_weighted(state.points)

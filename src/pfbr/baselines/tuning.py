@@ -9,38 +9,39 @@ import numpy as np
 from jax import numpy as jnp
 
 from pfbr.errors import InputError
-from pfbr.inference.method import OnlineMethod, trace
+from pfbr.inference.method import Method, Stream, record
 from pfbr.models.base import Model
+from pfbr.models.simulate import simulate
 from pfbr.particles.density import kde_log_density, silverman
-from pfbr.training.tasks import simulate
 from pfbr.typing import Key
 
 
 class Tuned(NamedTuple):
     """The best candidate, and the score of each of them (lower is better)."""
 
-    method: OnlineMethod
+    method: Method
     scores: np.ndarray
 
 
 @eqx.filter_jit
-def _score(key: Key, method: OnlineMethod, model: Model, num_particles: int, length: int, num_tasks: int):
+def _score(key: Key, method: Method, model: Model, num_particles: int, length: int, num_tasks: int):
     def one(task_key):
         simulate_key, run_key = jax.random.split(task_key)
-        observations, truths = simulate(simulate_key, model, length)
-        said = trace(run_key, method, model, observations, num_particles).particles
+        drawn = simulate(simulate_key, model, length)
+        stream = Stream(drawn.observations, drawn.dt, drawn.inputs)
+        said = record(run_key, method, model, stream, num_particles).particles
 
         def surprise(particles, truth):
             return -kde_log_density(particles, silverman(particles), truth[None])[0]
 
-        return jax.vmap(surprise)(said, truths)
+        return jax.vmap(surprise)(said, drawn.truths)
 
     return jax.lax.map(one, jax.random.split(key, num_tasks))
 
 
 def tune(
     key: Key,
-    candidates: Sequence[OnlineMethod],
+    candidates: Sequence[Method],
     model: Model,
     *,
     num_particles: int = 128,

@@ -13,7 +13,7 @@ from pfbr.cli import spec
 from pfbr.cli.observations import FORMATS, read
 from pfbr.cli.operators import HELP, named_operator
 from pfbr.errors import InputError
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.method import Method
 from pfbr.judging.compare import Row
 from pfbr.judging.compare import compare as run_comparison
 from pfbr.reporting.comparison_figure import comparison_figure
@@ -41,7 +41,7 @@ def compare(
     Example: `pfbr compare gaussian-mixture stream.csv --methods exact,ibis,smc-one-pass --operator gaussian --out runs`
     """
     problem = spec.resolve(model)
-    chosen: dict[str, OnlineMethod] = {}
+    chosen: dict[str, Method] = {}
     for path in operator:
         chosen[_label(path)] = named_operator(path)
     names = [name.strip() for name in methods.split(",") if name.strip()] if methods else _fitting(problem)

@@ -9,7 +9,7 @@ from rich.table import Table
 
 import pfbr
 from pfbr.cli.train import train_operator
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.method import Method
 from pfbr.judging import demo as demonstration
 from pfbr.models import GaussianMixture
 from pfbr.reporting import demo_figure as figures
@@ -38,7 +38,7 @@ def demo(
     console.print(f"\nOpen the page: [bold]{page.resolve()}[/bold]", soft_wrap=True, highlight=False)
 
 
-def _operator(train: bool, minutes: float, out: Path) -> tuple[OnlineMethod, str]:
+def _operator(train: bool, minutes: float, out: Path) -> tuple[Method, str]:
     if train:
         out.mkdir(parents=True, exist_ok=True)
         file = out / "operator.pfbr"

@@ -17,7 +17,7 @@ from pfbr.cli.observations import FORMATS, parse_line, read
 from pfbr.cli.operators import HELP, judged, named_operator
 from pfbr.cli.output import check_writable, write_npz
 from pfbr.errors import InputError, PfbrError
-from pfbr.inference.ood import learn_reference, remembered
+from pfbr.inference.ood import learn_reference_statistics, remembered
 from pfbr.models import Model, observation_shape
 from pfbr.particles.particles import weighted_cov, weighted_mean
 
@@ -72,7 +72,7 @@ def infer(
     if shift and reference is None:
         if not isinstance(chosen, pfbr.Operator):
             raise InputError("--shift is for operators that move particles by a flow, not for `solving`: leave it out.")
-        reference = learn_reference(key, chosen, problem, num_particles=particles)
+        reference = learn_reference_statistics(key, chosen, problem, num_particles=particles)
     method = judged(chosen, repair=repair, keep_history=keep_history, reference=reference)
     console = Console(stderr=True)
     if live:

@@ -2,7 +2,7 @@
 
 import pfbr
 from pfbr.errors import InputError
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.method import Method
 from pfbr.inference.pretrained import COMMANDS
 
 HELP = (
@@ -11,19 +11,19 @@ HELP = (
 )
 
 
-def named_operator(text: str) -> OnlineMethod:
+def named_operator(text: str) -> Method:
     """The operator called `text`; a file of that name would have to be written with a path (`./plane`)."""
     if text == "gaussian":
         return pfbr.gaussian_operator()
     if text == "solving":
-        return pfbr.solving_operator()
+        return pfbr.collocation_operator()
     return pfbr.shipped(text) if text in COMMANDS else pfbr.load(text)
 
 
-def judged(operator: OnlineMethod, *, repair: str, **settings) -> OnlineMethod:
+def judged(operator: Method, *, repair: str, **settings) -> Method:
     """The operator with its steps judged and repaired; the solving one weighs its own particles, and only does that."""
     if isinstance(operator, pfbr.Operator):
-        return pfbr.Trusted(operator, repair=repair, **settings)
+        return pfbr.Corrected(operator, repair=repair, **settings)
     if repair != "never" or any(settings.values()):
         raise InputError("the `solving` operator judges and renews its own particles: leave the other options out.")
     return operator

@@ -13,7 +13,7 @@ from rich.progress import Progress as Bar
 import pfbr
 from pfbr.cli import spec
 from pfbr.cli.output import check_writable
-from pfbr.inference.ood import learn_reference
+from pfbr.inference.ood import learn_reference_statistics
 from pfbr.inference.ood import remember as remember_shift
 from pfbr.inference.operator import Operator
 from pfbr.models import Model
@@ -92,7 +92,7 @@ def train_operator(
         console.print("stopped before the first validation: there is nothing to keep yet.")
         raise typer.Exit(130) from None
     pfbr.save(out, trained)  # before anything else, so that a second Ctrl-C loses nothing
-    used_to = learn_reference(jax.random.fold_in(key, 1), trained, model, num_particles=particles)
+    used_to = learn_reference_statistics(jax.random.fold_in(key, 1), trained, model, num_particles=particles)
     trained = remember_shift(trained, used_to)
     pfbr.save(out, trained)
     finished = not latest or latest[0].fraction >= 1

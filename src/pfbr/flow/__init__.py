@@ -1,1 +1,1 @@
-"""."""
+"""Where points go: likelihoods, velocities, and how they are integrated."""

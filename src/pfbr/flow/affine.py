@@ -13,8 +13,8 @@ import jax
 from jax import numpy as jnp
 
 from pfbr.flow.likelihood import Likelihood
-from pfbr.flow.velocities.base import AffineVelocity
-from pfbr.particles.whitening import Frame
+from pfbr.flow.velocities.affine import AffineVelocity
+from pfbr.particles.whitening import Whitening
 from pfbr.typing import Matrix, PerParticle, Point, Points, Scalar
 
 LEAST = 0.5  # of 1 + sλ: where the likelihood curves upwards a step may thin the precision to half, and less and less
@@ -32,35 +32,35 @@ def affine_steps(
     steps: int,
     reverse: bool,
 ) -> tuple[Points, PerParticle]:
-    """The flow from t = 0 to 1, or back, in `steps` steps of the velocity's own clock."""
+    """The flow from t = 0 to 1, or back, in `steps` steps of the velocity's own time schedule."""
     ticks = jnp.linspace(0.0, 1.0, steps + 1, dtype=points.dtype)
-    times = jax.vmap(lambda tau: velocity.clock(context, tau))(ticks[::-1] if reverse else ticks)
+    times = jax.vmap(lambda tau: velocity.schedule(context, tau))(ticks[::-1] if reverse else ticks)
 
     @jax.checkpoint
     def step(state, width):
         points, log_density, support = state
         seen_by = points if support is None else support
-        frame, push, curvature = velocity.tangent(seen_by, likelihood)
-        half = _move(frame, push, curvature, 0.5 * width)
-        push, curvature = _seen_from(frame, *velocity.tangent(half[0](seen_by), likelihood))
-        go, log_det = _move(frame, push, curvature, width)
+        frame, mean_score, curvature = velocity.tangent(seen_by, likelihood)
+        half = _move(frame, mean_score, curvature, 0.5 * width)
+        mean_score, curvature = _seen_from(frame, *velocity.tangent(half[0](seen_by), likelihood))
+        go, log_det = _move(frame, mean_score, curvature, width)
         return (go(points), log_density - log_det, None if support is None else go(support)), None
 
     (points, log_density, _), _ = jax.lax.scan(step, (points, log_density, support), jnp.diff(times))
     return points, log_density
 
 
-def _seen_from(frame: Frame, other: Frame, push: Point, curvature: Matrix) -> tuple[Point, Matrix]:
+def _seen_from(frame: Whitening, other: Whitening, mean_score: Point, curvature: Matrix) -> tuple[Point, Matrix]:
     """Slope at the mean and curvature of the same quadratic, in another frame."""
-    turn = other.unscale @ frame.scale
+    turn = other.inverse_scale @ frame.scale
     curvature = turn.T @ curvature @ turn
-    return turn.T @ push + curvature @ frame.whiten(other.mean), curvature
+    return turn.T @ mean_score + curvature @ frame.whiten(other.mean), curvature
 
 
-def _move(frame: Frame, push: Point, curvature: Matrix, width: Scalar):
+def _move(frame: Whitening, mean_score: Point, curvature: Matrix, width: Scalar):
     """The map of one step, on points, and its log determinant."""
     root = inverse_root(width * curvature)
-    shift = root @ (root @ (width * push))
+    shift = root @ (root @ (width * mean_score))
 
     def go(points: Points) -> Points:
         # the difference is added, so that a map that is the identity moves nothing by rounding

@@ -10,7 +10,8 @@ from jax import numpy as jnp
 from pfbr.errors import InputError
 from pfbr.flow.affine import affine_steps
 from pfbr.flow.likelihood import Likelihood
-from pfbr.flow.velocities.base import AffineVelocity, Velocity
+from pfbr.flow.velocities.affine import AffineVelocity
+from pfbr.flow.velocities.base import Velocity
 from pfbr.typing import PerParticle, Points, Scalar
 
 SOLVERS = {
@@ -53,7 +54,7 @@ class FlowSettings(eqx.Module):
             raise InputError(f"`steps` must be at least 1; got {self.steps}.")
 
 
-class Moved(eqx.Module):
+class FlowResult(eqx.Module):
     """Where the points are after the flow, and their log density there."""
 
     points: Points
@@ -71,7 +72,7 @@ def flow(
     *,
     support: Points | None = None,
     reverse: bool = False,
-) -> Moved:
+) -> FlowResult:
     """Solve dx/dt = f, d log q/dt = −∇·f from t = 0 to 1, or back.
 
     With a `support` of its own the points are carried along by the flow of another set and do not influence it:
@@ -89,13 +90,13 @@ def flow(
         there = affine_steps(
             velocity, context, likelihood, points, log_density, support, steps=settings.steps, reverse=reverse
         )
-        return Moved(*there, jnp.asarray(settings.steps))
+        return FlowResult(*there, jnp.asarray(settings.steps))
     if settings.tolerance is None and settings.gradient == "checkpoint":
         state = _equal_steps(settings, start, end, state, args)
         num_steps = jnp.asarray(settings.steps)
     else:
         state, num_steps = _solve(settings, start, end, state, args)
-    return Moved(state[0], state[1], num_steps)
+    return FlowResult(state[0], state[1], num_steps)
 
 
 def _field(t, state, args):

@@ -1,1 +1,1 @@
-"""."""
+"""One observation: methods, operators, sessions, posteriors."""

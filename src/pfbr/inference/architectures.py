@@ -1,6 +1,5 @@
 """Operators by name: what `fit` can train, and what a file needs to rebuild one."""
 
-import json
 from typing import Any
 
 import equinox as eqx
@@ -8,13 +7,14 @@ import jax
 
 from pfbr.errors import InputError
 from pfbr.flow.solve import FlowSettings
-from pfbr.flow.velocities.affine import GaussianVelocity
+from pfbr.flow.velocities.affine import AffineVelocity
 from pfbr.flow.velocities.base import Velocity
 from pfbr.flow.velocities.gated import GatedVelocity
 from pfbr.flow.velocities.informed import InformedVelocity
 from pfbr.flow.velocities.residual import ResidualVelocity
 from pfbr.inference.operator import Operator
-from pfbr.models.base import Model, observation_shape
+from pfbr.models.base import Model
+from pfbr.models.conditions import observation_shape
 from pfbr.typing import Key
 
 
@@ -62,7 +62,7 @@ def build(key: Key, architecture: Architecture) -> Operator:
     """An operator with fresh weights."""
     settings = dict(_FLOW_DEFAULTS[architecture.name], **architecture.settings)
     flow = FlowSettings(**{f: settings.pop(f) for f in ("solver", "steps", "tolerance", "gradient") if f in settings})
-    rest = {f: settings.pop(f) for f in ("even", "predictive") if f in settings}
+    rest = {f: settings.pop(f) for f in ("qmc", "predictive") if f in settings}
     try:
         velocity = _velocity(key, architecture, settings)
     except TypeError as error:
@@ -74,7 +74,7 @@ def build(key: Key, architecture: Architecture) -> Operator:
 
 def _velocity(key: Key, architecture: Architecture, settings: dict[str, Any]) -> Velocity:
     if architecture.name == "gaussian":
-        return GaussianVelocity(**settings)
+        return AffineVelocity(**settings)
     assert architecture.dim is not None  # `choose` and the file both give it
     if architecture.name == "residual":
         return ResidualVelocity(key, architecture.dim, **settings)
@@ -84,7 +84,7 @@ def _velocity(key: Key, architecture: Architecture, settings: dict[str, Any]) ->
     return GatedVelocity(key, architecture.dim, architecture.observation_shape, **settings)
 
 
-def describe(architecture: Architecture) -> dict:
+def to_json(architecture: Architecture) -> dict:
     """The architecture as JSON."""
     return {
         "name": architecture.name,
@@ -95,14 +95,14 @@ def describe(architecture: Architecture) -> dict:
 
 
 def described(entry: dict) -> Architecture:
-    """The architecture that `describe` wrote."""
+    """The architecture that `to_json` wrote."""
     shape = entry["observation_shape"]
     return Architecture(entry["name"], entry["dim"], None if shape is None else tuple(shape), entry["settings"])
 
 
 def architecture_of(operator: Operator) -> Architecture:
     """The architecture of an operator that was trained or loaded."""
-    provenance = json.loads(operator.provenance)
+    provenance = operator.provenance.document
     if "architecture" not in provenance:
         raise InputError("this operator does not say how it was made; give `fit` the name of one, or one from a file.")
     return described(provenance["architecture"])

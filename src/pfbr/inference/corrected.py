@@ -1,4 +1,4 @@
-"""An operator that says how far to trust each of its steps, and repairs the steps that went wrong."""
+"""An operator whose steps are corrected by importance weights, and replaced by a fallback where weights cannot."""
 
 from typing import Any
 
@@ -8,17 +8,19 @@ from jax import numpy as jnp
 
 from pfbr.errors import InputError
 from pfbr.flow.likelihood import Likelihood
-from pfbr.flow.solve import Moved, flow
-from pfbr.flow.velocities.affine import GaussianVelocity
-from pfbr.inference.correction import continued_log_density, judged, static_log_weights
+from pfbr.flow.solve import FlowResult, flow
+from pfbr.flow.velocities.affine import AffineVelocity
+from pfbr.inference.correction import continued_log_density, diagnose, static_log_weights
 from pfbr.inference.history import History, empty_history, needs_shape
-from pfbr.inference.method import OnlineMethod
-from pfbr.inference.ood import Reference
-from pfbr.inference.operator import Operator, gaussian_operator, predictive_log_density
-from pfbr.inference.predictive import GaussianPredictive, plain, smoothed
+from pfbr.inference.info import Info, Move
+from pfbr.inference.method import Method
+from pfbr.inference.ood import ReferenceStatistics
+from pfbr.inference.operator import Operator, gaussian_operator
+from pfbr.inference.predictive import GaussianPredictive, plain, predictive_log_density, smoothed
 from pfbr.inference.tempering import temper
 from pfbr.models.base import Model, StateSpaceModel
-from pfbr.models.inverse_likelihood import Withdrawn
+from pfbr.models.conditions import bind, conditions_of, unbound
+from pfbr.models.inverse_likelihood import InverseLikelihood
 from pfbr.particles.particles import Particles, equally_weighted, ess, normalise
 from pfbr.particles.qmc import draw_prior, draw_transition, transition_noise
 from pfbr.particles.resampling import resample
@@ -28,11 +30,11 @@ ASTRAY = 0.93  # share of the particles: a flow whose weights leave less is flag
 POOR, UNEVEN, HEAVY = 0.15, 0.35, 0.7  # shares of the particles, and k-hat: when weights cannot mend a step
 MISSED = 4.0  # standard errors by which the evidence may fall short of the one without a flow
 RESAMPLE = 0.5  # share of the particles below which a filter resamples before it goes on
-REPAIRS = ("auto", "never", "always")
-REPAIRED = ("no", "by the training-free flow", "by tempered SMC")  # what the numbers in info["repaired"] mean
+FALLBACKS = ("auto", "never", "always")
+USED = ("no", "by the training-free flow", "by tempered SMC")  # what the numbers in info["used"] mean
 
 
-class TrustedState(eqx.Module):
+class CorrectedState(eqx.Module):
     """`current` is the corrected posterior; its log density is the law the points come from, not the posterior's.
 
     `log_target` is log p(x, O) at the points where the unknown is at rest. `log_evidence` is log p(O) so far.
@@ -67,7 +69,7 @@ def unusable(report: dict, num_particles: int) -> Scalar:
 class Proposal(eqx.Module):
     """A flow from before the observation, its log weights, and what these say about it."""
 
-    moved: Moved
+    moved: FlowResult
     log_target: PerParticle
     log_weights: PerParticle
     increment: Scalar
@@ -78,66 +80,73 @@ class Proposal(eqx.Module):
         return Particles(self.moved.points, normalise(self.log_weights), self.moved.log_density)
 
 
-class Trusted(OnlineMethod):
+class Corrected(Method):
     """The operator's flow as a proposal, its particles weighted by what the flow got wrong.
 
-    `repair`: "never" leaves the operator's particles as they are, equally weighted, and only reports. "auto" weighs
+    `fallback`: "never" leaves the operator's particles as they are, equally weighted, and only reports. "auto" weighs
     them; a step that is flagged is tried again with the training-free flow, which is kept where it is not flagged; one
     that no weights can mend is replaced by tempered SMC from before the observation. "always" replaces every step.
-    `keep_history`: how many observations to store; an unknown at rest is then judged against p(x, O) itself, and
+    `history`: how many observations to store; an unknown at rest is then diagnose against p(x, O) itself, and
     without it (0) against a continuation of the last target. `strict`: i.i.d. draws, moved by the flow of a second,
     independent set, which makes the evidence of a step unbiased; twice the work.
     """
 
     operator: Operator
-    repair: str = eqx.field(static=True, default="auto")
-    keep_history: int = eqx.field(static=True, default=0)
+    fallback: str = eqx.field(static=True, default="auto")
+    history: int = eqx.field(static=True, default=0)
     strict: bool = eqx.field(static=True, default=False)
     try_again: bool = eqx.field(static=True, default=True)  # with the training-free flow, where a step is flagged
     moves: int = eqx.field(static=True, default=6)
-    reference: Reference | None = None
+    reference: ReferenceStatistics | None = None
 
     def __check_init__(self):
-        if self.repair not in REPAIRS:
-            raise InputError(f"`repair` must be one of {', '.join(REPAIRS)}; got {self.repair!r}.")
+        if self.fallback not in FALLBACKS:
+            raise InputError(f"`fallback` must be one of {', '.join(FALLBACKS)}; got {self.fallback!r}.")
         if not isinstance(self.operator, Operator):
             raise InputError(f"only an Operator can be corrected, since it knows its density; got {self.operator!r}.")
-        if self.keep_history < 0:
-            raise InputError(f"`keep_history` is a number of observations, 0 for none; got {self.keep_history}.")
+        if self.history < 0:
+            raise InputError(f"`history` is a number of observations, 0 for none; got {self.history}.")
 
-    def init(self, key: Key, model: Model, num_particles: int) -> TrustedState:
+    def init(self, key: Key, model: Model, num_particles: int) -> CorrectedState:
         points_key, support_key = jax.random.split(key)
         moving = isinstance(model, StateSpaceModel)
         points = draw_prior(
-            points_key if self.strict else key, model, num_particles, even=self.operator.even and not self.strict
+            points_key if self.strict else key, model, num_particles, qmc=self.operator.qmc and not self.strict
         )
         density = jax.vmap(model.log_prior)(points)
-        return TrustedState(
+        return CorrectedState(
             equally_weighted(points, density),
             None if moving else density,
             draw_prior(support_key, model, num_particles) if self.strict and not moving else None,
-            empty_history(model, self.keep_history) if self.keep_history and not moving else None,
+            empty_history(model, self.history) if self.history and not moving else None,
             jnp.zeros((), points.dtype),
         )
 
-    def update(self, key: Key, model: Model, state: TrustedState, observation: Observation) -> tuple[Any, dict]:
-        flow_key, repair_key = jax.random.split(key)
+    def update(self, key: Key, model: Model, state: CorrectedState, observation: Observation) -> tuple[Any, Info]:
+        flow_key, fallback_key = jax.random.split(key)
         likelihood = Likelihood(model, observation)
         step = self._filter if isinstance(model, StateSpaceModel) else self._update_at_rest
-        return step(key, flow_key, repair_key, model, state, likelihood)
+        return step(key, flow_key, fallback_key, model, state, likelihood)
 
-    def particles(self, state: TrustedState) -> Particles:
+    def particles(self, state: CorrectedState) -> Particles:
         return state.current
+
+    def cannot_downdate(self) -> str | None:
+        return self.operator.cannot_downdate()
+
+    def remembers(self, state: CorrectedState, row) -> bool | None:
+        """Whether the row is among those kept; None where none are."""
+        return None if state.history is None else bool(state.history.holds(row.observation))
 
     def unsupported(self, model: Model) -> str | None:
         reason = self.operator.unsupported(model)
-        if reason is None and self.keep_history and not isinstance(model, StateSpaceModel):
+        if reason is None and self.history and not isinstance(model, StateSpaceModel):
             reason = needs_shape(model)
         return reason
 
-    def _filter(self, key, flow_key, repair_key, model, state, likelihood):
+    def _filter(self, key, flow_key, fallback_key, model, state, likelihood):
         """One step of a particle filter whose proposal is dynamics and flow."""
-        resample_key, flow_key = (None, key) if self.repair == "never" else jax.random.split(flow_key)
+        resample_key, flow_key = (None, key) if self.fallback == "never" else jax.random.split(flow_key)
         predict_key, move_key = jax.random.split(flow_key)  # with "never", the operator's own keys: its own particles
         before, n = state.current, state.current.num_particles
         if resample_key is not None:
@@ -147,15 +156,15 @@ class Trusted(OnlineMethod):
                 lambda b: b,
                 before,
             )
-        even = self.operator.even and not self.strict
-        predicted = draw_transition(predict_key, model, before.points, even=even)
+        qmc = self.operator.qmc and not self.strict
+        predicted = draw_transition(predict_key, model, before.points, qmc=qmc)
         predictive = plain(model, before) if self.strict else smoothed(model, before, predicted)
-        if isinstance(predictive, GaussianPredictive) and not self.strict and self.repair != "never":
-            predicted = predictive.from_normal(transition_noise(predict_key, before.points, even=even))
+        if isinstance(predictive, GaussianPredictive) and not self.strict and self.fallback != "never":
+            predicted = predictive.from_normal(transition_noise(predict_key, before.points, qmc=qmc))
         density = predictive.log_density(predicted, equal=True)
         support = None
         if self.strict:
-            support = draw_transition(jax.random.fold_in(predict_key, 1), model, before.points, even=True)
+            support = draw_transition(jax.random.fold_in(predict_key, 1), model, before.points, qmc=True)
         start = Particles(predicted, before.log_weights)
 
         def propose(operator) -> Proposal:
@@ -163,11 +172,11 @@ class Trusted(OnlineMethod):
             log_target = predictive.log_density(moved.points) + likelihood.values(moved.points)
             log_weights = static_log_weights(log_target, moved.log_density)
             increment = jax.nn.logsumexp(log_weights)
-            report = judged(log_weights, start, likelihood.values(predicted), increment)
+            report = diagnose(log_weights, start, likelihood.values(predicted), increment)
             return Proposal(moved, log_target, log_weights, increment, report)
 
         own = propose(self.operator)
-        if self.repair == "never":
+        if self.fallback == "never":
             # what the particles carry on is the operator's own log density
             law = predictive_log_density(model, before.points, predicted, predicted, how=self.operator.predictive)
             current = equally_weighted(own.moved.points, own.moved.log_density - density + law)
@@ -175,21 +184,26 @@ class Trusted(OnlineMethod):
 
         def replace():
             # a draw from each transition, weighted as its ancestor, is a weighted draw from the mixture
-            current, gained = temper(repair_key, start, predictive.log_density, likelihood.values, moves=self.moves)
+            current, gained = temper(fallback_key, start, predictive.log_density, likelihood.values, moves=self.moves)
             return current, None, gained
 
-        current, _, increment, repaired = self._chosen(own, propose, lambda kept: (kept.particles, None), replace)
-        return self._finished(state, current, None, own, increment, predicted, likelihood, repaired)
+        current, _, increment, used = self._chosen(own, propose, lambda kept: (kept.particles, None), replace)
+        return self._finished(state, current, None, own, increment, predicted, likelihood, used)
 
-    def _update_at_rest(self, key, flow_key, repair_key, model, state, likelihood):
+    def _update_at_rest(self, key, flow_key, fallback_key, model, state, likelihood):
         """Importance sampling of the posterior of an unknown at rest, the flow of all steps so far as its proposal."""
-        move_key = jax.random.split(key)[1] if self.repair == "never" else flow_key  # the operator's own
+        move_key = jax.random.split(key)[1] if self.fallback == "never" else flow_key  # the operator's own
         before = state.current
         # the past is what was observed, also while some of it is being taken back
-        known, history = model.model if isinstance(model, Withdrawn) else model, state.history
+        inner = unbound(model)
+        known = rebound(model, inner.model) if isinstance(inner, InverseLikelihood) else model
+        history = state.history
         if history is not None:
-            change = history.without if isinstance(model, Withdrawn) else history.append
-            history = change(likelihood.observation)
+            history = (
+                history.without(likelihood.observation)
+                if isinstance(unbound(model), InverseLikelihood)
+                else history.append(model, likelihood.observation)
+            )
         unmoved = static_log_weights(state.log_target, before.log_density)  # the weights before this observation
 
         def log_past(x):
@@ -202,7 +216,7 @@ class Trusted(OnlineMethod):
             log_target = log_past(moved.points) + likelihood.values(moved.points)
             log_weights = static_log_weights(log_target, moved.log_density)
             increment = jax.nn.logsumexp(log_weights) - state.log_evidence
-            report = judged(
+            report = diagnose(
                 log_weights,
                 Particles(before.points, normalise(unmoved)),
                 likelihood.values(before.points),
@@ -214,30 +228,30 @@ class Trusted(OnlineMethod):
         def replace():
             # log_past is not normalised: exp(−log evidence so far) does that
             current, gained = temper(
-                repair_key, before, lambda x: log_past(x) - state.log_evidence, likelihood.values, moves=self.moves
+                fallback_key, before, lambda x: log_past(x) - state.log_evidence, likelihood.values, moves=self.moves
             )
             return current, current.log_density + state.log_evidence + gained, gained
 
         own = propose(self.operator)
-        if self.repair == "never":
+        if self.fallback == "never":
             current, log_target = equally_weighted(own.moved.points, own.moved.log_density), own.log_target
-            increment, repaired = own.increment, 0
+            increment, used = own.increment, 0
         else:
-            current, log_target, increment, repaired = self._chosen(
+            current, log_target, increment, used = self._chosen(
                 own, propose, lambda kept: (kept.particles, kept.log_target), replace
             )
         support = None
         if state.support is not None:
             others = equally_weighted(state.support, jnp.zeros(before.num_particles))
             support = self.operator.move(move_key, others, likelihood).points
-        state = TrustedState(state.current, log_target, support, history, state.log_evidence)
-        return self._finished(state, current, log_target, own, increment, before.points, likelihood, repaired)
+        state = CorrectedState(state.current, log_target, support, history, state.log_evidence)
+        return self._finished(state, current, log_target, own, increment, before.points, likelihood, used)
 
     def _chosen(self, own: Proposal, propose, kept, replace):
-        """Particles, their log target, the evidence gained, and which of `REPAIRED` it was."""
+        """Particles, their log target, the evidence gained, and which of `USED` it was."""
         n = own.log_weights.shape[0]
         best, other = own, jnp.asarray(False)
-        if self.repair == "auto" and self.try_again and not isinstance(self.operator.velocity, GaussianVelocity):
+        if self.fallback == "auto" and self.try_again and not isinstance(self.operator.velocity, AffineVelocity):
 
             def again():
                 second = propose(gaussian_operator())
@@ -246,33 +260,38 @@ class Trusted(OnlineMethod):
                 return jax.tree.map(lambda a, b: jnp.where(better, a, b), second, own), better
 
             best, other = jax.lax.cond(flagged(own.report, n), again, lambda: (own, jnp.asarray(False)))
-        bad = jnp.asarray(True) if self.repair == "always" else unusable(best.report, n)
+        bad = jnp.asarray(True) if self.fallback == "always" else unusable(best.report, n)
         chosen = jax.lax.cond(bad, replace, lambda: (*kept(best), best.increment))
         return *chosen, jnp.where(bad, 2, other.astype(jnp.int32))
 
-    def _finished(self, state, current, log_target, own: Proposal, increment, prior, likelihood, repaired):
+    def _finished(self, state, current, log_target, own: Proposal, increment, prior, likelihood, used):
         n, report = current.num_particles, own.report  # what is said of a step is said of the operator's own flow
         log_evidence = state.log_evidence + increment
-        info = {
-            "num_steps": own.moved.num_steps,
-            "alive": jnp.mean(jnp.isfinite(likelihood.values(prior))),
-            "nan": jnp.mean(jnp.isnan(likelihood.values(prior))),
-            "ess": report["ess"],
-            "step_ess": report["step_ess"],
-            "pareto_k": report["pareto_k"],
-            "flagged": flagged(report, n).astype(jnp.int32),
-            "log_evidence_increment": increment,
-            "log_evidence": log_evidence,
-            "repaired": jnp.asarray(repaired, jnp.int32),
-        }
+        values = likelihood.values(prior)
+        details = {"num_steps": own.moved.num_steps, "step_ess": report["step_ess"], "fallback": jnp.asarray(used)}
         if self.reference is not None:
-            info["shift"] = self.reference.distance(prior, likelihood)
-        return TrustedState(current, log_target, state.support, state.history, log_evidence), info
+            details["ood"] = self.reference.distance(prior, likelihood)
+        info = Info(
+            ess=report["ess"],
+            pareto_k=report["pareto_k"],
+            log_predictive=increment,
+            flagged=flagged(report, n),
+            move=jnp.where(jnp.asarray(used) == 2, int(Move.TEMPERED), int(Move.FLOW)),
+            possible=jnp.mean(jnp.isfinite(values)),
+            undefined=jnp.mean(jnp.isnan(values)),
+            details=details,
+        )
+        return CorrectedState(current, log_target, state.support, state.history, log_evidence), info
 
 
-def _carried(operator: Operator, key, points, density, likelihood, support) -> Moved:
+def _carried(operator: Operator, key, points, density, likelihood, support) -> FlowResult:
     """The operator's flow of the points, or the flow of an independent set, which carries them along."""
     if support is None:
         return operator.move(key, equally_weighted(points, density), likelihood)
-    context = operator.velocity.open(key, support, likelihood)
+    context = operator.velocity.prepare(key, support, likelihood)
     return flow(operator.settings, operator.velocity, context, likelihood, points, density, support=support)
+
+
+def rebound(model: Model, inner: Model) -> Model:
+    """Another model under the same conditions."""
+    return bind(inner, conditions_of(model), shape=getattr(model, "shape", None))

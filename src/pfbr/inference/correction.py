@@ -7,12 +7,10 @@ A map F that does not depend on the points it moves makes the estimate unbiased;
 import jax
 from jax import numpy as jnp
 
-from pfbr.flow.likelihood import Likelihood
-from pfbr.models.base import StateSpaceModel
 from pfbr.particles.density import squared_distances
 from pfbr.particles.pareto import pareto_k
 from pfbr.particles.particles import Particles, ess
-from pfbr.particles.whitening import frame_of
+from pfbr.particles.whitening import whitening_of
 from pfbr.typing import PerParticle, Points, Scalar
 
 MAX_ANCHORS = 512  # of the continued density: its cost grows with their cube
@@ -20,27 +18,6 @@ KERNEL_WIDTH = 1.5  # in the frame of the anchors
 REACH, FALL = 1.0, 0.25  # idem: how far from the nearest anchor a continuation goes, and how fast it falls after that
 FITS, FARTHEST = 0.03, 10.0  # nats: a quadratic that leaves less than this is believed farther, up to so many times
 NUGGET = 1e-4  # of the kernel matrix: float32 must invert it
-
-
-def path_log_weights(
-    model: StateSpaceModel,
-    before: Particles,
-    predicted: Points,
-    moved: Points,
-    log_det: PerParticle,
-    likelihood: Likelihood,
-) -> PerParticle:
-    """log W + log p(x | x_prev) + log p(o | x) + log|det ∂F| − log p(x̃ | x_prev), each particle with its own ancestor.
-
-    `log_det` is the accumulated divergence: log density before the flow minus after it. Cheap, and exact for any F;
-    but F carries the spread of the ancestors along, which no ancestor's own transition explains: in many dimensions
-    these weights are far more uneven than those in which any ancestor may explain a particle, Σ_j W_j p(x | x_prev^j)
-    p(o | x) / q(x): they are averages of these over ancestors (Klaas, de Freitas and Doucet 2005), and `trusted` uses
-    them, with the mixture of `predictive`.
-    """
-    log_transition = jax.vmap(model.log_transition)
-    there, here = log_transition(moved, before.points), log_transition(predicted, before.points)
-    return before.log_weights + there + likelihood.values(moved) + log_det - here
 
 
 def static_log_weights(log_target: PerParticle, log_density: PerParticle) -> PerParticle:
@@ -61,7 +38,7 @@ def continued_log_density(anchors: Points, values: PerParticle, at: Points) -> P
     alive = jnp.isfinite(values)
     lowest = jnp.min(jnp.where(alive, values, jnp.inf))
     values = jnp.where(alive, values, lowest - 5.0)
-    frame = frame_of(anchors)
+    frame = whitening_of(anchors)
     own, there = frame.whiten(anchors), frame.whiten(at)
     level = jnp.mean(values)
     n, d = own.shape
@@ -95,7 +72,7 @@ def _weighted_ess(log_weights: PerParticle, step: PerParticle) -> Scalar:
     return log_weights.shape[0] * jnp.exp(2 * first - second)
 
 
-def judged(
+def diagnose(
     log_weights: PerParticle,
     prior: Particles,
     values: PerParticle,

@@ -1,4 +1,4 @@
-"""The observations so far, in a buffer of fixed size: for rivals that look back, which the operator never does."""
+"""The rows so far, in a buffer of fixed size: for methods that look back."""
 
 import equinox as eqx
 import jax
@@ -6,40 +6,64 @@ from jax import numpy as jnp
 from jaxtyping import Array, Int
 
 from pfbr.errors import InputError
-from pfbr.models.base import Model, observation_shape
+from pfbr.models.base import Model
+from pfbr.models.conditions import Conditions, bind, conditions_of, observation_shape, unbound
 from pfbr.typing import Key, Observation, Observations, Point, Scalar
 
 
-class History(eqx.Module):
-    """`stored` holds the first `count` observations; the rest of it is empty."""
+class Rows(eqx.Module):
+    """Observations and what came with each; the leading axis runs over rows."""
 
-    stored: Observations
+    observations: Observations
+    conditions: Conditions
+
+    def log_likelihood(self, model: Model, x: Point, index: Array) -> Scalar:
+        """log p(o_i | x) of one row, under its own conditions."""
+        observation, conditions = jax.tree.map(lambda leaf: leaf[index], (self.observations, self.conditions))
+        return bind(unbound(model), conditions, shape=observation.shape).log_likelihood(x, observation)
+
+
+class History(eqx.Module):
+    """`stored` holds the first `count` rows; the rest of it is empty."""
+
+    stored: Rows
     count: Int[Array, ""]
 
     @property
     def capacity(self) -> int:
-        return self.stored.shape[0]
+        return self.stored.observations.shape[0]
 
-    def append(self, observation: Observation) -> "History":
-        """One more observation; an error at run time when the buffer is full."""
+    def append(self, model: Model, observation: Observation) -> "History":
+        """One more row, with what the model is bound to; an error at run time when the buffer is full."""
         count = eqx.error_if(
             self.count,
             self.count >= self.capacity,
-            f"this method stores its observations and has room for {self.capacity}: make it with a larger `capacity`.",
+            f"this method stores its observations and has room for {self.capacity}: give it a larger `history`.",
         )
-        return History(self.stored.at[count].set(observation), count + 1)
+        row = Rows(jnp.asarray(observation), _complete(conditions_of(model), jnp.shape(observation)))
+        stored = jax.tree.map(lambda buffer, one: buffer.at[count].set(one), self.stored, row)
+        return History(stored, count + 1)
 
     def without(self, observation: Observation) -> "History":
-        """The same but for the first observation that equals this one."""
+        """The same but for the first row whose observation equals this one."""
         places = jnp.arange(self.capacity)
-        first = jnp.argmax(jnp.all(jnp.reshape(self.stored == observation, (self.capacity, -1)), axis=1))
-        return History(self.stored[jnp.minimum(places + (places >= first), self.capacity - 1)], self.count - 1)
+        first = jnp.argmax(self._equal(observation))
+        later = jnp.minimum(places + (places >= first), self.capacity - 1)
+        return History(jax.tree.map(lambda buffer: buffer[later], self.stored), self.count - 1)
+
+    def holds(self, observation: Observation) -> Array:
+        """Whether some row has this observation."""
+        return jnp.any(self._equal(observation))
+
+    def _equal(self, observation: Observation) -> Array:
+        same = jnp.all(jnp.reshape(self.stored.observations == observation, (self.capacity, -1)), axis=1)
+        return same & (jnp.arange(self.capacity) < self.count)
 
     def log_likelihood(self, model: Model, x: Point) -> Scalar:
-        """Σ log p(o_i | x) over the observations so far."""
+        """Σ log p(o_i | x) over the rows so far."""
 
         def include(i, total):
-            return total + model.log_likelihood(x, self.stored[i])
+            return total + self.stored.log_likelihood(model, x, i)
 
         return jax.lax.fori_loop(0, self.count, include, jnp.zeros((), x.dtype))
 
@@ -47,19 +71,29 @@ class History(eqx.Module):
         """The gradient of `log_likelihood`; summed by hand, since a loop of unknown length has no reverse mode."""
 
         def include(i, total):
-            return total + jax.grad(model.log_likelihood)(x, self.stored[i])
+            return total + jax.grad(lambda at: self.stored.log_likelihood(model, at, i))(x)
 
         return jax.lax.fori_loop(0, self.count, include, jnp.zeros_like(x))
 
-    def batch(self, key: Key, size: int) -> tuple[Observations, Scalar]:
-        """`size` stored observations drawn with replacement, and the factor that makes their sum unbiased."""
+    def batch(self, key: Key, size: int) -> tuple[Rows, Scalar]:
+        """`size` stored rows drawn with replacement, and the factor that makes their sum unbiased."""
         which = jax.random.randint(key, (size,), 0, jnp.maximum(self.count, 1))
-        return self.stored[which], self.count / size
+        return jax.tree.map(lambda buffer: buffer[which], self.stored), self.count / size
 
 
 def empty_history(model: Model, capacity: int) -> History:
-    """A buffer for a model that can tell the shape of its observations."""
-    return History(jnp.zeros((capacity, *observation_shape(model))), jnp.zeros((), jnp.int32))  # type: ignore[misc]
+    """A buffer for rows such as the one that the model is bound to."""
+    shape = observation_shape(model)
+    assert shape is not None  # `needs_shape` says so
+    one = Rows(jnp.zeros(shape), _complete(conditions_of(model), shape))
+    stored = jax.tree.map(lambda leaf: jnp.zeros((capacity, *jnp.shape(leaf)), jnp.result_type(leaf)), one)
+    return History(stored, jnp.zeros((), jnp.int32))
+
+
+def _complete(conditions: Conditions, shape: tuple[int, ...]) -> Conditions:
+    """With a mask, so that rows with and without gaps fit into one buffer."""
+    observed = jnp.ones(shape, bool) if conditions.observed is None else jnp.asarray(conditions.observed)
+    return Conditions(conditions.dt, conditions.time, conditions.inputs, observed, conditions.params)
 
 
 def needs_shape(model: Model) -> str | None:

@@ -1,8 +1,12 @@
-"""The contract of every online method, and the loop that runs one over a stream.
+"""The contract of every online method, and the pure functions that run one: `init`, `step`, and a scan over a stream.
 
-A method is three pure functions of explicit state: `init`, `update`, `particles`. State is what the next step
-needs; info is for looking. The operator and every rival keep this contract, so that one loop, one judge and one
-set of tests serve all of them.
+A method is three pure functions of explicit state: `init`, `update`, `particles`. State is what the next step needs;
+info is for looking. The operator and every rival keep this contract, so that one loop, one judge and one set of tests
+serve all of them. A method sees a model under the conditions of one observation (`models.conditions`), as plain
+functions of a flat x.
+
+Keys: step m of a stream has the key `fold_in(key, m)`, m = 0 being the start; stream s of many has `fold_in(key, s)`.
+A session, a recorded stream, a task of training: all follow this, so that one seed gives the same particles everywhere.
 """
 
 from abc import abstractmethod
@@ -11,13 +15,18 @@ from typing import Any
 import equinox as eqx
 import jax
 from jax import numpy as jnp
+from jaxtyping import Array, Int
 
+from pfbr.inference.info import Info
 from pfbr.models.base import Model
+from pfbr.models.conditions import Conditions, bind
+from pfbr.models.needs import all_needs
 from pfbr.particles.particles import Particles
+from pfbr.particles.summation import CompensatedSum
 from pfbr.typing import Key, Observation, Observations
 
 
-class OnlineMethod(eqx.Module):
+class Method(eqx.Module):
     """One way to update a posterior when an observation arrives."""
 
     @abstractmethod
@@ -25,7 +34,7 @@ class OnlineMethod(eqx.Module):
         """The state before any observation."""
 
     @abstractmethod
-    def update(self, key: Key, model: Model, state: Any, observation: Observation) -> tuple[Any, dict]:
+    def update(self, key: Key, model: Model, state: Any, observation: Observation) -> tuple[Any, Info]:
         """The state after one more observation, and what is worth knowing about the step."""
 
     @abstractmethod
@@ -37,30 +46,121 @@ class OnlineMethod(eqx.Module):
         return None
 
 
-class Trace(eqx.Module):
-    """What a method said after each of T observations."""
+class State(eqx.Module):
+    """A method's own state, how many observations made it, and their log evidence."""
 
-    particles: Particles  # leading axis: stage
-    info: dict
+    own: Any
+    stage: Int[Array, ""]
+    log_evidence: CompensatedSum
+    time: Array  # since the start, in the units of dt
+
+
+def step_key(key: Key, stage: int | Array) -> Key:
+    """The key of one step of a stream; stage 0 is the start."""
+    return jax.random.fold_in(key, stage)
+
+
+def start(key: Key, method: Method, model: Model, num_particles: int, example: Conditions | None = None) -> State:
+    """The state before any observation; inputs are trusted (see `pfbr.init` for the checked edge)."""
+    model = bind(model, example or Conditions())
+    zero = jnp.zeros((), jnp.result_type(float))
+    own = method.init(step_key(key, 0), model, num_particles)
+    return State(own, jnp.zeros((), jnp.int32), CompensatedSum.zero(), zero)
+
+
+def advance(
+    key: Key,
+    method: Method,
+    model: Model,
+    state: State,
+    observation: Observation,
+    *,
+    dt=None,
+    inputs=None,
+    observed=None,
+) -> tuple[State, Info]:
+    """The state after one more observation. `key` is this step's own.
+
+    `observed` is a mask over the observation, which has no NaN any more; None: all of it was seen.
+    """
+    words = all_needs(model)
+    elapsed = jnp.ones((), state.time.dtype) if dt is None else jnp.asarray(dt, state.time.dtype)
+    time = state.time + elapsed
+    given = Conditions(
+        dt if dt is None else elapsed,
+        time if "time" in words else None,
+        inputs if "inputs" in words else None,
+        observed,
+    )
+    bound = bind(model, given, shape=None if observed is None else jnp.shape(observation))
+    own, info = method.update(key, bound, state.own, observation)
+    gained = info.log_predictive
+    if observed is not None and gained is not None:  # a gap adds nothing, to the last bit
+        gained = jnp.where(jnp.any(observed), gained, 0.0)
+    total = state.log_evidence if gained is None else state.log_evidence.add(gained)
+    info = eqx.tree_at(
+        lambda i: (i.log_predictive, i.log_evidence),
+        info,
+        (gained, None if gained is None else total.value),
+        is_leaf=lambda leaf: leaf is None,
+    )
+    return State(own, state.stage + 1, total, time), info
+
+
+class Recorded(eqx.Module):
+    """What a method said after each of T observations, as JAX arrays; `particles` and `info` lead with the stage."""
+
+    particles: Particles
+    info: Info
+    last: State
+
+
+class Stream(eqx.Module):
+    """Observations (T, …) without NaN, and what came with them; None is what did not come."""
+
+    observations: Observations
+    dt: Array | None = None
+    inputs: Any = None
+    observed: Array | None = None
 
 
 @eqx.filter_jit
-def trace(key: Key, method: OnlineMethod, model: Model, observations: Observations, num_particles: int) -> Trace:
+def record(key: Key, method: Method, model: Model, stream: Stream | Observations, num_particles: int) -> Recorded:
     """Run one stream from the start, compiled as one scan; inputs are trusted (see `pfbr.run` for the checked edge)."""
-    init_key, steps_key = jax.random.split(key)
+    stream = stream if isinstance(stream, Stream) else Stream(jnp.asarray(stream))
+    example = _first(stream, model)
+    begun = start(key, method, model, num_particles, example)
 
-    def advance(state, inputs):
-        step_key, observation = inputs
-        state, info = method.update(step_key, model, state, observation)
-        return state, Trace(method.particles(state), info)
+    def one(state, one_row):
+        number = state.stage + 1
+        state, info = advance(
+            step_key(key, number),
+            method,
+            model,
+            state,
+            one_row.observations,
+            dt=one_row.dt,
+            inputs=one_row.inputs,
+            observed=one_row.observed,
+        )
+        return state, (method.particles(state.own), info)
 
-    state = method.init(init_key, model, num_particles)
-    keys = jax.random.split(steps_key, jnp.shape(observations)[0])
-    return jax.lax.scan(advance, state, (keys, observations))[1]
+    last, (particles, info) = jax.lax.scan(one, begun, stream)
+    return Recorded(particles, info, last)
 
 
 @eqx.filter_jit
-def trace_many(key: Key, method: OnlineMethod, model: Model, observations, num_particles: int) -> Trace:
+def record_many(key: Key, method: Method, model: Model, streams: Stream | Observations, num_particles: int) -> Recorded:
     """Many streams (S, T, …) at once, each with a key of its own."""
-    keys = jax.random.split(key, jnp.shape(observations)[0])
-    return jax.vmap(lambda k, o: trace(k, method, model, o, num_particles))(keys, observations)
+    streams = streams if isinstance(streams, Stream) else Stream(jnp.asarray(streams))
+    keys = jax.vmap(lambda s: jax.random.fold_in(key, s))(jnp.arange(streams.observations.shape[0]))
+    return jax.vmap(lambda k, one: record(k, method, model, one, num_particles))(keys, streams)
+
+
+def _first(stream: Stream, model: Model) -> Conditions:
+    """Conditions like those of the stream's observations: a method that stores them sees their shapes."""
+    words = all_needs(model)
+    one = jax.tree.map(lambda leaf: leaf[0], stream)
+    return Conditions(
+        one.dt, jnp.zeros(()) if "time" in words else None, one.inputs if "inputs" in words else None, one.observed
+    )

@@ -13,10 +13,11 @@ import jax
 from jax import numpy as jnp
 
 from pfbr.models.base import StateSpaceModel, offers
-from pfbr.particles.density import squared_distances
+from pfbr.particles.density import kde_log_density, silverman, squared_distances
 from pfbr.particles.particles import Particles, equally_weighted
 from pfbr.typing import Matrix, PerParticle, Point, Points, Scalar
 
+MIXTURE_COMPONENTS = 2048  # beyond this an evenly chosen subset of the transitions estimates the density as well
 WIDTHS = (0.0, 0.15, 0.3, 0.5, 0.7, 0.85, 1.0)  # h, from the plain mixture to one Gaussian
 MAX_JUDGES = 512  # predicted particles that decide on h: enough to know it, and n² would be slow for thousands
 
@@ -49,9 +50,9 @@ class GaussianPredictive(eqx.Module):
     def exponents(self, at: Points):
         """log N(x_i; m_j, scale scaleᵀ) without its constant, for every pair; and the constant."""
         d = at.shape[1]
-        unscale = jax.scipy.linalg.solve_triangular(self.scale, jnp.eye(d, dtype=at.dtype), lower=True)
+        inverse_scale = jax.scipy.linalg.solve_triangular(self.scale, jnp.eye(d, dtype=at.dtype), lower=True)
         constant = -jnp.sum(jnp.log(jnp.diagonal(self.scale))) - 0.5 * d * jnp.log(2 * jnp.pi)
-        return -0.5 * squared_distances(at @ unscale.T, self.means @ unscale.T), constant
+        return -0.5 * squared_distances(at @ inverse_scale.T, self.means @ inverse_scale.T), constant
 
     def from_normal(self, noise: Points) -> Points:
         """One draw from each kernel."""
@@ -103,3 +104,18 @@ def _widened(raw: GaussianPredictive, mean: Point, spread: Matrix, width: Scalar
     """Kernels drawn towards the mean by √(1 − h²) and widened by h² of the spread: mean and covariance are kept."""
     means = mean + jnp.sqrt(1 - width**2) * (raw.means - mean)
     return GaussianPredictive(means, raw.log_weights, jnp.linalg.cholesky(raw.scale @ raw.scale.T + width**2 * spread))
+
+
+def predictive_log_density(
+    model: StateSpaceModel, before: Points, predicted: Points, at: Points, *, how: str = "mixture"
+) -> PerParticle:
+    """log p(x_m | o_1 … o_{m−1}) at the rows of `at`, from the particles `before` the transition and `predicted` by it.
+
+    The mixture 1/N Σ_n p(x | x_{m−1}^n) is the law the moved particles were drawn from; in ten dimensions it is far
+    better than a kernel estimate, which is here for models whose transition density is unknown.
+    """
+    if how == "kde" or not offers(model, "log_transition"):
+        cloud = equally_weighted(predicted)
+        return kde_log_density(cloud, silverman(cloud), at)
+    components = before[:: max(1, before.shape[0] // MIXTURE_COMPONENTS)]
+    return plain(model, equally_weighted(components)).log_density(at)

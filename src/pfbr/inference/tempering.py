@@ -11,7 +11,7 @@ from jax import numpy as jnp
 
 from pfbr.particles.particles import Particles, equally_weighted, ess, normalise
 from pfbr.particles.resampling import resample
-from pfbr.particles.whitening import frame_of
+from pfbr.particles.whitening import whitening_of
 from pfbr.typing import Key, PerParticle, Points, Scalar
 
 MAX_TEMPERATURES = 24
@@ -73,7 +73,7 @@ def _step(log_weights: PerParticle, values: PerParticle, most: Scalar) -> Scalar
 def walk(key: Key, points: Points, log_target: LogDensity, moves: int) -> Points:
     """`moves` Metropolis–Hastings steps of every point: from a Gaussian fitted to the set, and at random, in turn."""
     n, d = points.shape
-    frame = frame_of(points)
+    frame = whitening_of(points)
 
     def move(carry, inputs):
         points, current = carry

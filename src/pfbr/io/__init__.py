@@ -1,1 +1,1 @@
-"""."""
+"""On disk: whole files, named arrays, records."""

@@ -1,88 +1,131 @@
-"""One file for arrays and how they were made: a line with a checksum, a line of JSON, then the numbers."""
+"""One file for named arrays and how they were made: a line with a checksum, a line of JSON, then the numbers."""
 
 import hashlib
 import json
-import math
 import os
 from pathlib import Path
+from typing import Any
 
+import equinox as eqx
+import jax
 import numpy as np
+from jax import numpy as jnp
 
 from pfbr.errors import FileError
+from pfbr.io.files import strict, write_bytes
 
-FORMAT = 1
-_DTYPES = {"float32", "float64", "int32", "int64", "uint32", "bool"}
-
-
+FORMAT = 2
+LARGEST = 2**31  # bytes of a file that is read
+_DTYPES = {"float32", "float64", "int32", "int64", "uint8", "uint32", "bool"}
 _WHERE_FROM = {
     "operator": "An operator is what `pfbr train --out` or pfbr.save writes.",
     "checkpoint": "A checkpoint is what training writes while it runs; `resume` goes on from it.",
+    "session": "A session is what Session.save writes.",
 }
 
 
-def write(path: str | os.PathLike, kind: str, header: dict, arrays: list[np.ndarray]) -> None:
-    """Write so that a kill at any moment leaves either the old file or the new one, never half of one."""
-    arrays = [np.asarray(a) for a in arrays]  # not ascontiguousarray, which gives a number a dimension
-    described = dict(header, arrays=[{"shape": list(a.shape), "dtype": str(a.dtype)} for a in arrays])
-    body = json.dumps(strict(described), allow_nan=False).encode() + b"\n" + b"".join(a.tobytes() for a in arrays)
-    first = f"pfbr-{kind} {FORMAT} {hashlib.sha256(body).hexdigest()}\n".encode()
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise FileError(f"cannot write {path}: the folder {path.parent} does not exist. Create it first.")
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(first + body)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+def to_bytes(kind: str, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+    arrays = {name: np.asarray(a) for name, a in arrays.items()}
+    listed = [{"name": name, "shape": list(a.shape), "dtype": str(a.dtype)} for name, a in arrays.items()]
+    document = json.dumps(strict(dict(header, arrays=listed)), allow_nan=False).encode()
+    body = document + b"\n" + b"".join(a.tobytes() for a in arrays.values())
+    return f"pfbr-{kind} {FORMAT} {hashlib.sha256(body).hexdigest()}\n".encode() + body
 
 
-def read(path: str | os.PathLike, kind: str) -> tuple[dict, list[np.ndarray]]:
-    """The header and the arrays; a file that is not whole, or not ours, is refused with the reason."""
+def write(path: str | os.PathLike, kind: str, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Write header and arrays so that a kill at any moment leaves either the old file or the new one."""
+    write_bytes(path, to_bytes(kind, header, arrays))
+
+
+def read(path: str | os.PathLike, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The header and the arrays by name; a file that is not whole, or not ours, is refused with the reason."""
     path = Path(path)
     try:
+        if path.stat().st_size > LARGEST:
+            raise FileError(f"{path} has {path.stat().st_size} bytes, more than any pfbr file ({LARGEST}).")
         content = path.read_bytes()
     except FileNotFoundError:
         made = "`pfbr train SPEC --out FILE` makes one" if kind == "operator" else "start without `resume` to make one"
         raise FileError(f"there is no file {path}. Check the path; {made}.") from None
     except OSError as error:
+        if isinstance(error, FileError):
+            raise
         raise FileError(f"cannot read {path}: {error.strerror}.") from None
+    return from_bytes(content, kind, str(path))
+
+
+def from_bytes(content: bytes, kind: str, source: str = "this") -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     first, _, body = content.partition(b"\n")
     words = first.split(b" ")
     if len(words) != 3 or words[0] != f"pfbr-{kind}".encode():
-        if words[0].startswith(b"pfbr-"):
+        if words[0].startswith(b"pfbr-") and len(first) < 200:
             other = words[0].decode(errors="replace")
-            raise FileError(f"{path} is a {other} file, not a pfbr-{kind} file. {_WHERE_FROM.get(kind, '')}".strip())
-        raise FileError(f"{path} is not a pfbr {kind} file. {_WHERE_FROM.get(kind, '')}".strip())
-    if words[1] == b"0" or not words[1].isdigit():
-        raise FileError(f"{path} is damaged: its first line names no format. Copy or make it again.")
+            raise FileError(f"{source} is a {other} file, not a pfbr-{kind} file. {_WHERE_FROM.get(kind, '')}".strip())
+        raise FileError(f"{source} is not a pfbr {kind} file. {_WHERE_FROM.get(kind, '')}".strip())
+    if not words[1].isdigit() or len(words[1]) > 6 or int(words[1]) < 1:
+        raise FileError(f"{source} is damaged: its first line names no format. Copy or make it again.")
     if int(words[1]) > FORMAT:
-        raise FileError(
-            f"{path} was written by a newer pfbr (format {words[1].decode(errors='replace')}); update pfbr."
-        )
+        raise FileError(f"{source} was written by a newer pfbr (format {int(words[1])}); update pfbr.")
+    if int(words[1]) < FORMAT:
+        raise FileError(f"{source} has format {int(words[1])}, of before the first release. Make it again.")
     if hashlib.sha256(body).hexdigest().encode() != words[2]:
-        raise FileError(f"{path} is damaged or cut short: its checksum does not match. Copy or make it again.")
+        raise FileError(f"{source} is damaged or cut short: its checksum does not match. Copy or make it again.")
     line, _, numbers = body.partition(b"\n")
-    header = json.loads(line)
-    arrays, position = [], 0
-    for entry in header.pop("arrays"):
-        if entry["dtype"] not in _DTYPES:
-            raise FileError(f"{path} holds an array of type {entry['dtype']}, which pfbr does not use.")
-        dtype = np.dtype(entry["dtype"])
-        count = int(np.prod(entry["shape"], dtype=np.int64))
-        arrays.append(np.frombuffer(numbers, dtype, count, position).reshape(entry["shape"]))
-        position += count * dtype.itemsize
-    return header, arrays
+    try:
+        header = json.loads(line)
+    except (ValueError, RecursionError):
+        header = None
+    if not isinstance(header, dict) or not isinstance(header.get("arrays"), list):
+        raise FileError(f"{source} has no header that says what it holds. Make it again.")
+    return header, _arrays(header.pop("arrays"), numbers, source)
 
 
-def strict(value):
-    """JSON has no word for NaN and infinity: null stands for them."""
-    if isinstance(value, dict):
-        return {name: strict(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [strict(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _arrays(listed: list, numbers: bytes, source: str) -> dict[str, np.ndarray]:
+    """The arrays that the header lists; sizes are checked before anything is made of them."""
+    arrays: dict[str, np.ndarray] = {}
+    position = 0
+    for entry in listed:
+        if not (
+            isinstance(entry, dict) and isinstance(entry.get("name"), str) and isinstance(entry.get("shape"), list)
+        ):
+            raise FileError(f"{source} lists an array without name or shape. Make it again.")
+        name, shape, dtype = entry["name"], entry["shape"], entry.get("dtype")
+        if dtype not in _DTYPES:
+            raise FileError(f"{source} holds an array of type {dtype!r}, which pfbr does not use.")
+        if name in arrays:
+            raise FileError(f"{source} holds the array {name!r} twice. Make it again.")
+        if len(shape) > 16 or not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in shape):
+            raise FileError(f"{source} holds an array of shape {shape!r}, which is none. Make it again.")
+        size = np.dtype(dtype).itemsize
+        for n in shape:
+            size *= n  # Python's integers: no overflow
+        if position + size > len(numbers):
+            raise FileError(f"{source} says that {name!r} has {size} bytes, more than it holds. Make it again.")
+        part = np.frombuffer(numbers, np.dtype(dtype), size // np.dtype(dtype).itemsize, position)
+        arrays[name] = part.reshape(shape)
+        position += size
+    if position != len(numbers):
+        raise FileError(f"{source} holds {len(numbers) - position} bytes that its header does not tell of.")
+    return arrays
+
+
+def named_leaves(tree: Any) -> dict[str, np.ndarray]:
+    """The arrays of a tree by their paths in it, e.g. `.velocity.first`."""
+    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(tree, eqx.is_array))
+    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
+
+
+def filled(structure: Any, arrays: dict[str, np.ndarray], source: Any) -> Any:
+    """A tree with the arrays in place of its shapes, each where its name says."""
+    expected, rest = eqx.partition(structure, lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct | jax.Array))
+    leaves, treedef = jax.tree_util.tree_flatten_with_path(expected)
+    wanted = {jax.tree_util.keystr(path): leaf.shape for path, leaf in leaves}
+    found = {name: a.shape for name, a in arrays.items()}
+    if wanted != found:
+        differ = sorted(n for n in wanted.keys() | found.keys() if wanted.get(n) != found.get(n))
+        raise FileError(
+            f"{source} does not hold the arrays that its header describes ({', '.join(differ[:3])}); it was made by "
+            "another pfbr."
+        )
+    filled_leaves = [jnp.asarray(arrays[jax.tree_util.keystr(path)]) for path, _ in leaves]
+    return eqx.combine(jax.tree.unflatten(treedef, filled_leaves), rest)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from pfbr.errors import FileError
+from pfbr.io.files import atomic, make_directory, write_json, write_text
 
 SETTINGS, MEASUREMENTS = "settings.json", "measurements.jsonl"
 # What reading a damaged .npz or .json may raise. RuntimeError: `zipfile` takes a changed byte for a password or, by its
@@ -62,7 +63,7 @@ class Records:
         self.directory = Path(directory)
         if self.directory.exists() and not self.directory.is_dir():
             raise FileError(f"{self.directory} is a file; records need a directory. Choose another path.")
-        self.directory.mkdir(parents=True, exist_ok=True)
+        make_directory(self.directory)
         if settings is not None:
             agree_on(self.directory / SETTINGS, settings, "run")
         self._cut_torn_line()
@@ -120,23 +121,20 @@ def agree_on(path: Path, settings: dict[str, Any], what: str) -> None:
                 "Choose another directory, or the same settings to go on with it."
             )
         return
-    temporary = path.with_suffix(".json.part")
-    temporary.write_text(text + "\n", encoding="utf-8")
-    os.replace(temporary, path)
+    write_text(path, text + "\n")
 
 
 def write_arrays(directory: Path, stem: str, settings: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """What a run leaves that is not a list of numbers: STEM.json with its settings, STEM.npz with arrays by name."""
-    directory.mkdir(parents=True, exist_ok=True)
-    half = {suffix: directory / f".{stem}-{os.getpid()}.{suffix}" for suffix in ("npz", "json")}  # whole or not there
-    try:
-        np.savez_compressed(half["npz"], **arrays)  # type: ignore[arg-type]
-        half["json"].write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
-        for suffix, path in half.items():
-            os.replace(path, directory / f"{stem}.{suffix}")
-    finally:
-        for path in half.values():
-            path.unlink(missing_ok=True)
+    make_directory(directory)
+    write_npz(directory / f"{stem}.npz", arrays, compressed=True)
+    write_json(directory / f"{stem}.json", settings)
+
+
+def write_npz(path: Path, arrays: dict[str, np.ndarray], *, compressed: bool = False) -> None:
+    """All arrays or none: an error half-way leaves what was there before."""
+    with atomic(path) as file:
+        (np.savez_compressed if compressed else np.savez)(file, **arrays)  # type: ignore[arg-type]
 
 
 def read_arrays(directory: Path, stem: str, command: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

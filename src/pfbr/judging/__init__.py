@@ -1,1 +1,1 @@
-"""."""
+"""Methods side by side: evaluation, comparison, calibration, timing."""

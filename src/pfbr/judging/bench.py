@@ -12,12 +12,12 @@ from jax import numpy as jnp
 from pfbr.baselines import BootstrapSMC, EnKF
 from pfbr.flow.likelihood import Likelihood
 from pfbr.inference.architectures import build, choose
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.method import Method
 from pfbr.inference.operator import Operator
 from pfbr.models.base import Model
 from pfbr.models.linear_dynamics import LinearDynamics
 from pfbr.training.settings import TrainingSettings
-from pfbr.training.step import TaskDraw, optimiser, train_step
+from pfbr.training.step import ElboObjective, optimiser, train_step
 from pfbr.training.tasks import ModelFamily
 from pfbr.typing import Key
 
@@ -101,7 +101,7 @@ def _flow_only(operator: Operator, model: Model):
     return lambda: compiled(key, arrays)
 
 
-def _whole_step(method: OnlineMethod, model: Model):
+def _whole_step(method: Method, model: Model):
     state = method.init(jax.random.key(1), model, PARTICLES)
     compiled, key, observation = eqx.filter_jit(method.update), jax.random.key(2), jnp.ones(DIM)
     return lambda: compiled(key, model, state, observation)
@@ -111,7 +111,7 @@ def _evaluation(operator: Operator, model: Model):
     """Fifty evaluations in a row inside one compiled loop, so that the call itself does not count."""
     points = operator.init(jax.random.key(1), model, PARTICLES).particles.points
     likelihood = Likelihood(model, jnp.ones(DIM))
-    context = operator.velocity.open(jax.random.key(2), points, likelihood)
+    context = operator.velocity.prepare(jax.random.key(2), points, likelihood)
 
     @eqx.filter_jit
     def many(velocity, points):
@@ -129,7 +129,7 @@ def flop_of_evaluation(operator: Operator, model: Model) -> float | None:
     """Floating-point operations of one evaluation, as the compiler counts them; None where it does not say."""
     points = operator.init(jax.random.key(1), model, PARTICLES).particles.points
     likelihood = Likelihood(model, jnp.ones(DIM))
-    context = operator.velocity.open(jax.random.key(2), points, likelihood)
+    context = operator.velocity.prepare(jax.random.key(2), points, likelihood)
     weights, rest = eqx.partition(operator.velocity, eqx.is_array)
 
     def once(weights, points):
@@ -146,7 +146,7 @@ def _evaluations(operator: Operator) -> int:
 def _training_step(model: Model, name: str):
     operator = build(jax.random.key(0), choose(name, model, steps=2))
     settings = TrainingSettings(steps=1, num_particles=1024, length=25, batch=1)
-    draw = TaskDraw(ModelFamily(model), settings)
+    draw = ElboObjective(ModelFamily(model), settings)
     state = optimiser(settings).init(eqx.filter(operator, eqx.is_inexact_array))
     key: Key = jax.random.key(3)
     return lambda: train_step(key, draw, operator, state, jnp.asarray(1e-3))

@@ -13,7 +13,7 @@ from jaxtyping import ArrayLike
 from pfbr import baselines
 from pfbr.checks import checked_model, checked_observations
 from pfbr.errors import InputError
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.method import Method
 from pfbr.io.records import Measurement, Records
 from pfbr.judging import evaluate as evaluation
 from pfbr.metrics.nuts import nuts
@@ -40,7 +40,7 @@ def compare(
     num_particles: int,
     out: str | os.PathLike,
     *,
-    own: Mapping[str, OnlineMethod] | None = None,
+    own: Mapping[str, Method] | None = None,
     seed: int = 0,
     minutes: float = 2.0,
     truth: str = "auto",
@@ -58,7 +58,7 @@ def compare(
     checked_model(model)
     array, many = checked_observations(model, observations)
     streams = array if many else array[None]
-    chosen: dict[str, OnlineMethod | None] = {**(own or {}), **dict.fromkeys(methods)}
+    chosen: dict[str, Method | None] = {**(own or {}), **dict.fromkeys(methods)}
     if not chosen:
         raise InputError(f"no method to compare; the rivals are {', '.join(baselines.names())}.")
     for name in chosen:  # refuse before the work, not after half of it
@@ -79,7 +79,7 @@ def compare(
     truth_key, train_key, run_key = jax.random.split(jax.random.key(seed), 3)
     finished = {m.method for m in records.measurements() if m.metric == evaluation.TRAINING}
     seconds: dict[str, float] = {}
-    ready: dict[str, OnlineMethod] = {}
+    ready: dict[str, Method] = {}
     for i, (name, method) in enumerate(chosen.items()):
         train = baselines.REGISTRY[name].train if method is None else None
         if train is not None and name not in finished:

@@ -15,15 +15,15 @@ import numpy as np
 from jax import numpy as jnp
 
 from pfbr.baselines import OnePassSMC
-from pfbr.inference.corrected import Trusted
-from pfbr.inference.method import OnlineMethod, trace
+from pfbr.inference.corrected import Corrected
+from pfbr.inference.method import Method, record
 from pfbr.inference.operator import Operator
 from pfbr.io.records import read_arrays, write_arrays
 from pfbr.metrics import truth
 from pfbr.metrics.scores import cross_entropy
 from pfbr.models import GaussianMixture, Model
+from pfbr.models.simulate import simulate
 from pfbr.particles.particles import Particles, equally_weighted
-from pfbr.training.tasks import simulate
 from pfbr.typing import Key
 
 TIMED_RUNS = 5
@@ -60,7 +60,7 @@ class DemoRecord:
 
 
 def run(
-    operator: OnlineMethod,
+    operator: Method,
     *,
     settings: DemoSettings = DemoSettings(),
     provenance: str = "",
@@ -68,12 +68,12 @@ def run(
 ) -> DemoRecord:
     """Draw a stream, update with every method, and judge each stage against the exact posterior.
 
-    An operator's particles are weighted by what its flow got wrong (`Trusted`), as a user's session can ask for.
+    An operator's particles are weighted by what its flow got wrong (`Corrected`), as a user's session can ask for.
     """
     model = GaussianMixture()
     stream_key, truth_key, exact_key, run_key = jax.random.split(jax.random.key(settings.seed), 4)
     say(f"drawing {settings.num_observations} observations from x = {settings.unknown}")
-    observations, _ = simulate(stream_key, model, settings.num_observations, at=jnp.asarray(settings.unknown))
+    observations = simulate(stream_key, model, settings.num_observations, at=jnp.asarray(settings.unknown)).observations
 
     say("computing the exact posterior on a grid, after every observation")
     posteriors = truth.grid(model, observations)
@@ -83,7 +83,7 @@ def run(
 
     methods: dict[str, Particles] = {"exact": exact}
     seconds: dict[str, float] = {}
-    ours = Trusted(operator) if isinstance(operator, Operator) else operator
+    ours = Corrected(operator) if isinstance(operator, Operator) else operator
     for name, method in {"pfbr": ours, "smc": OnePassSMC()}.items():
         say(f"updating {settings.num_particles} particles with {name}")
         methods[name], seconds[name] = _follow(run_key, method, model, observations, settings.num_particles)
@@ -133,15 +133,15 @@ def window_of(model: Model, observations, posteriors: truth.GridTruth, settings:
     return {"log_density": log_density.reshape(shape), "levels": levels, "truth_mass": below}
 
 
-def _follow(key: Key, method: OnlineMethod, model: Model, observations, num: int) -> tuple[Particles, float]:
+def _follow(key: Key, method: Method, model: Model, observations, num: int) -> tuple[Particles, float]:
     """Particles at every stage, the start included, and the seconds that one compiled update takes."""
     init_key, _ = jax.random.split(key)  # the key with which `trace` starts
     start = method.particles(method.init(init_key, model, num))
-    followed = trace(key, method, model, observations, num).particles
+    followed = record(key, method, model, observations, num).particles
     runs = []
     for _ in range(TIMED_RUNS):
         began = time.perf_counter()
-        jax.block_until_ready(trace(key, method, model, observations, num).particles.points)
+        jax.block_until_ready(record(key, method, model, observations, num).particles.points)
         runs.append(time.perf_counter() - began)
     seconds = min(runs) / observations.shape[0]  # the fastest run is the one that shared the machine least
     points = jnp.concatenate([start.points[None], followed.points])

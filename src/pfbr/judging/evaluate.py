@@ -11,7 +11,7 @@ from jax import numpy as jnp
 from jaxtyping import Array, Float
 
 from pfbr.errors import InputError
-from pfbr.inference.method import OnlineMethod, trace
+from pfbr.inference.method import Method, record
 from pfbr.io.records import Measurement, Records
 from pfbr.metrics.scores import cross_entropy
 from pfbr.metrics.truth import GaussianTruth, Truth, exact
@@ -76,7 +76,7 @@ def reference_from(key: Key, truths: Sequence[Truth], num_particles: int, num_dr
 
 def evaluate(
     key: Key,
-    methods: Mapping[str, OnlineMethod],
+    methods: Mapping[str, Method],
     model: Model,
     streams: Float[Array, "s t ..."],
     *,
@@ -153,7 +153,7 @@ def _score(key, method, model, streams, num_particles, truth, best, judge) -> di
     """Metric -> (S, T). One stream at a time: memory stays small, and it compiles once."""
     rows = []
     for s, (stream_key, stream) in enumerate(zip(jax.random.split(key, streams.shape[0]), streams, strict=True)):
-        said = trace(stream_key, method, model, stream, num_particles).particles
+        said = record(stream_key, method, model, stream, num_particles).particles
         plain = Particles(said.points, said.log_weights)  # of one structure, so that all methods share one judge
         at_stages = jax.tree.map(lambda leaf, s=s: leaf[s], (truth, best))
         rows.append(judge(stream_key, plain, stream, *at_stages))
@@ -189,7 +189,7 @@ def _judge_of(model: Model, judges: Mapping[str, Judge]):
     return one
 
 
-def measure_cost(key: Key, method: OnlineMethod, model: Model, observations: Observations, num_particles: int):
+def measure_cost(key: Key, method: Method, model: Model, observations: Observations, num_particles: int):
     """CPU seconds of one update once compiled (the best of five streams), and bytes that it holds while running."""
     update: Any = eqx.filter_jit(method.update)
     state = eqx.filter_jit(method.init)(key, model, num_particles)

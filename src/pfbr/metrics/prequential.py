@@ -1,50 +1,61 @@
-"""How well the next observations are foretold: predict, then see, then update; no truth is needed."""
+"""The prequential score: predict, then see, then update; no truth is needed."""
 
-import equinox as eqx
 import jax
 from jax import numpy as jnp
 from jaxtyping import Array, Float
 
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.method import Method, Stream, advance, start, step_key
 from pfbr.models.base import Model
+from pfbr.models.conditions import Conditions, bind, conditions_of, unbound
 from pfbr.models.minibatch import MiniBatch
+from pfbr.models.needs import all_needs
 from pfbr.particles.particles import Particles
 from pfbr.typing import Key, Observation, Observations
 
 
 def log_predictive(particles: Particles, model: Model, observation: Observation) -> Float[Array, " l"]:
     """log Σ_n w_n p(o | x_n): one number, or one for each member of a batch, every member by itself."""
-    single, members = (model.model, observation) if isinstance(model, MiniBatch) else (model, observation[None])
-    each = jax.vmap(jax.vmap(single.log_likelihood, (0, None)), (None, 0))(particles.points, members)
+    inner, given = unbound(model), conditions_of(model)
+    if isinstance(inner, MiniBatch):
+
+        def member(one, inputs):
+            own = bind(inner.model, Conditions(given.dt, given.time, inputs))
+            return jax.vmap(own.log_likelihood, (0, None))(particles.points, one)
+
+        each = jax.vmap(member)(observation, given.inputs)
+    else:
+        each = jax.vmap(model.log_likelihood, (0, None))(particles.points, observation)[None]
     return jax.nn.logsumexp(each + particles.log_weights, axis=1)
 
 
-def foretell(
-    key: Key, method: OnlineMethod, model: Model, observations: Observations, num_particles: int
+def prequential(
+    key: Key, method: Method, model: Model, stream: Stream | Observations, num_particles: int
 ) -> Float[Array, "t l"]:
-    """`log_predictive` of every observation before it is seen, from the prior on. Draws are those of `online.trace`."""
-    init_key, steps_key = jax.random.split(key)
-    keys = jax.random.split(steps_key, jnp.shape(observations)[0])
-    return foretell_from(method.init(init_key, model, num_particles), keys, method, model, observations)
+    """`log_predictive` of every observation before it is seen, from the prior on. Draws are those of `record`.
 
+    For moving unknowns this is the density of the particles before they move: the dynamics are not part of it.
+    """
+    stream = stream if isinstance(stream, Stream) else Stream(jnp.asarray(stream))
+    words = all_needs(model)
 
-def foretell_from(state, keys, method: OnlineMethod, model: Model, observations: Observations):
-    """The same from a state in the middle of a stream."""
+    def given(row, time):
+        return Conditions(row.dt, time if "time" in words else None, row.inputs, row.observed)
 
-    def advance(state, inputs):
-        step_key, observation = inputs
-        foretold = log_predictive(method.particles(state), model, observation)
-        return method.update(step_key, model, state, observation)[0], foretold
+    def one(state, row):
+        bound = bind(model, given(row, state.time))
+        predicted = log_predictive(method.particles(state.own), bound, row.observations)
+        state, _ = advance(
+            step_key(key, state.stage + 1),
+            method,
+            model,
+            state,
+            row.observations,
+            dt=row.dt,
+            inputs=row.inputs,
+            observed=row.observed,
+        )
+        return state, predicted
 
-    return jax.lax.scan(advance, state, (keys, observations))[1]
-
-
-@eqx.filter_jit
-def foretell_many(key: Key, method: OnlineMethod, model: Model, streams, num_particles: int) -> Float[Array, "s t l"]:
-    """Many streams (S, T, …), one after the other: memory stays small, and it compiles once."""
-
-    def one(inputs):
-        stream_key, observations = inputs
-        return foretell(stream_key, method, model, observations, num_particles)
-
-    return jax.lax.map(one, (jax.random.split(key, jnp.shape(streams)[0]), streams))
+    first = jax.tree.map(lambda leaf: leaf[0], stream)
+    begun = start(key, method, model, num_particles, given(first, jnp.zeros(())))
+    return jax.lax.scan(one, begun, stream)[1]

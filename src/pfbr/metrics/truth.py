@@ -8,8 +8,11 @@ from jax import numpy as jnp
 from jaxtyping import Array, Float
 
 from pfbr.errors import InputError
-from pfbr.models.base import Model, StateSpaceModel
-from pfbr.typing import Key, Observations, PerParticle, Point, Points
+from pfbr.inference.method import Stream
+from pfbr.models.base import Model, StateSpaceModel, offers
+from pfbr.models.conditions import Conditions, bind, conditions_of, example_of, stays
+from pfbr.models.needs import all_needs
+from pfbr.typing import Key, Observation, Observations, PerParticle, Point, Points
 
 
 class Truth(eqx.Module):
@@ -76,54 +79,89 @@ class GridTruth(Truth):
         return self.lower + inside * (self.upper - self.lower)
 
 
-def kalman(model: Model, observations: Observations) -> GaussianTruth:
-    """Exact posteriors of a linear-Gaussian model after each observation (stage 1 first)."""
+def kalman_step(model: Model, posterior: GaussianTruth, observation: Observation) -> GaussianTruth:
+    """One prediction and one update of a linear-Gaussian model, under the conditions that it is bound to.
+
+    Components that were not observed have no row in B; with dt = 0 nothing is predicted.
+    """
     system = model.linear_gaussian()
+    assert system is not None  # `kalman` says so
+    A, Q, B, R = system.A, system.Q, system.B, system.R
+    still = stays(model)
+    if still is not None:
+        A, Q = jnp.where(still, jnp.eye(A.shape[0]), A), jnp.where(still, 0.0, Q)
+    mean, cov = A @ posterior.mean, A @ posterior.cov @ A.T + Q
+    if system.a is not None:
+        mean = mean + (system.a if still is None else jnp.where(still, 0.0, system.a))
+    left = jnp.asarray(observation).reshape(-1) - (0.0 if system.b is None else system.b) - B @ mean
+    observed = conditions_of(model).observed
+    missing = jnp.zeros(left.shape, bool) if observed is None else ~jnp.asarray(observed).reshape(-1)
+    B = jnp.where(missing[:, None], 0.0, B)
+    R = jnp.where(missing[:, None] | missing, jnp.diag(missing.astype(R.dtype)), R)
+    left = jnp.where(missing, 0.0, left)
+    innovation_cov = B @ cov @ B.T + R
+    gain = jnp.linalg.solve(innovation_cov, B @ cov).T
+    increment = jax.scipy.stats.multivariate_normal.logpdf(left, jnp.zeros_like(left), innovation_cov)
+    increment += 0.5 * jnp.log(2 * jnp.pi) * jnp.sum(missing)
+    shrink = jnp.eye(mean.shape[0]) - gain @ B
+    cov = shrink @ cov @ shrink.T + gain @ R @ gain.T  # Joseph's form stays symmetric and positive
+    return GaussianTruth(mean + gain @ left, cov, posterior.log_evidence + increment)
+
+
+def kalman(model: Model, stream: Stream | Observations) -> GaussianTruth:
+    """Exact posteriors of a linear-Gaussian model after each observation (stage 1 first)."""
+    stream = stream if isinstance(stream, Stream) else Stream(jnp.asarray(stream))
+    first = bound_to(model, jax.tree.map(lambda leaf: leaf[0], stream), jnp.zeros(()))
+    system = first.linear_gaussian()
     if system is None:
         raise InputError(f"{type(model).__name__} does not say that it is linear and Gaussian (`linear_gaussian`).")
-    A, Q, B, R, mean, cov = system
 
-    def advance(carry, observation):
-        mean, cov, log_evidence = carry
-        mean, cov = A @ mean, A @ cov @ A.T + Q
-        innovation_cov = B @ cov @ B.T + R
-        gain = jnp.linalg.solve(innovation_cov, B @ cov).T
-        predicted = B @ mean
-        log_evidence += jax.scipy.stats.multivariate_normal.logpdf(observation.reshape(-1), predicted, innovation_cov)
-        mean = mean + gain @ (observation.reshape(-1) - predicted)
-        shrink = jnp.eye(mean.shape[0]) - gain @ B
-        cov = shrink @ cov @ shrink.T + gain @ R @ gain.T  # Joseph's form stays symmetric and positive
-        return (mean, cov, log_evidence), (mean, cov, log_evidence)
+    def advance(carry, row):
+        posterior, time = carry
+        time = time + (1.0 if row.dt is None else row.dt)
+        posterior = kalman_step(bound_to(model, row, time), posterior, row.observations)
+        return (posterior, time), posterior
 
-    start = (mean, cov, jnp.zeros((), mean.dtype))
-    return GaussianTruth(*jax.lax.scan(advance, start, jnp.asarray(observations))[1])
+    begun = GaussianTruth(system.mean, system.cov, jnp.zeros((), system.mean.dtype))
+    return jax.lax.scan(advance, (begun, jnp.zeros(())), stream)[1]
 
 
-def grid(model: Model, observations: Observations, *, cells: int = 256, refinements: int = 3) -> GridTruth:
+def bound_to(model: Model, row: Stream, time) -> Model:
+    """The model under the conditions of one row of a stream."""
+    words = all_needs(model)
+    given = Conditions(row.dt, time if "time" in words else None, row.inputs, row.observed)
+    return bind(model, given, shape=None if row.observed is None else jnp.shape(row.observations))
+
+
+def grid(model: Model, stream: Stream | Observations, *, cells: int = 256, refinements: int = 3) -> GridTruth:
     """Posteriors in the plane after each observation, for any model without dynamics.
 
     The first grid covers the prior generously; it then closes in on where the posterior is.
     """
-    if int(model.dim) != 2 or isinstance(model, StateSpaceModel):
+    if int(model.dim) != 2 or isinstance(model, StateSpaceModel):  # type: ignore[attr-defined]
         raise InputError(f"a grid needs a model with dim 2 and no dynamics; {type(model).__name__} is not one.")
-    observations = jnp.asarray(observations)
+    stream = stream if isinstance(stream, Stream) else Stream(jnp.asarray(stream))
     coarse = max(16, cells // 3)  # enough to find the box
-    lower, upper = prior_box(model)
-    indices = jnp.arange(observations.shape[0])
+    prior = bound_to(model, jax.tree.map(lambda leaf: leaf[0], stream), jnp.zeros(()))
+    lower, upper = prior_box(prior)
+    num = stream.observations.shape[0]
+    times = jnp.arange(1.0, num + 1) if stream.dt is None else jnp.cumsum(stream.dt)
 
     def at_stage(stage):
         def log_joint(points):
             def include(total, indexed):
-                index, observation = indexed
-                value = jax.vmap(model.log_likelihood, (0, None))(points, observation)
+                index, row, time = indexed
+                here = bound_to(model, row, time)
+                value = jax.vmap(here.log_likelihood, (0, None))(points, row.observations)
                 return total + jnp.where(index <= stage, value, 0.0), None
 
-            return jax.lax.scan(include, jax.vmap(model.log_prior)(points), (indices, observations))[0]
+            start = jax.vmap(prior.log_prior)(points)
+            return jax.lax.scan(include, start, (jnp.arange(num), stream, times))[0]
 
         box = box_of_mass(log_joint, lower, upper, cells=coarse, refinements=refinements)
         return grid_from_log_density(log_joint, *box, cells=cells)
 
-    return jax.lax.map(at_stage, indices)
+    return jax.lax.map(at_stage, jnp.arange(num))
 
 
 def prior_box(model: Model) -> tuple[Point, Point]:
@@ -163,10 +201,18 @@ def grid_from_log_density(log_density, lower: Point, upper: Point, *, cells: int
     return GridTruth(lower, upper, (values - total).reshape(cells, cells), log_evidence)
 
 
-def exact(model: Model, observations: Observations) -> Truth | None:
+def exact(model: Model, stream: Stream | Observations) -> Truth | None:
     """The exact posteriors of a stream, or None where no formula or grid applies."""
-    if model.linear_gaussian() is not None:
-        return kalman(model, observations)
-    if int(model.dim) == 2 and not isinstance(model, StateSpaceModel):
-        return grid(model, observations)
+    if is_linear_gaussian(model):
+        return kalman(model, stream)
+    if int(model.dim) == 2 and not isinstance(model, StateSpaceModel):  # type: ignore[attr-defined]
+        return grid(model, stream)
     return None
+
+
+def is_linear_gaussian(model: Model) -> bool:
+    """Whether the model says that it is linear and Gaussian."""
+    if not offers(model, "linear_gaussian"):
+        return False
+    example = example_of(model) if conditions_of(model).empty else model
+    return example is None or example.linear_gaussian() is not None

@@ -1,9 +1,9 @@
-"""The built-in models, and the two classes to derive one's own from."""
+"""Models: what a user writes, and the built-in ones."""
 
-from pfbr.models.base import LinearGaussian, Model, StateSpaceModel, has_observations, observation_shape
+from pfbr.models.base import LinearGaussian, Model, StateSpaceModel, has_observations
+from pfbr.models.conditions import observation_shape
 from pfbr.models.gaussian_mean import GaussianMean
 from pfbr.models.gaussian_mixture import GaussianMixture
-from pfbr.models.inverse_likelihood import Withdrawn
 from pfbr.models.linear_dynamics import LinearDynamics
 from pfbr.models.logistic_regression import LogisticRegression
 from pfbr.models.minibatch import MiniBatch
@@ -17,7 +17,6 @@ __all__ = [
     "MiniBatch",
     "Model",
     "StateSpaceModel",
-    "Withdrawn",
     "has_observations",
     "observation_shape",
 ]

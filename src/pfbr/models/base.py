@@ -1,10 +1,14 @@
-"""What a user writes: a prior and a likelihood for one particle and one observation; batching is ours."""
+"""What a user writes: a prior and a likelihood for one particle and one observation; batching is ours.
 
+A method names by keyword what it needs beyond its first arguments, out of `dt` (elapsed time), `time`, `inputs` (any
+tree of arrays), `params` (of models with `sample_parameters`) and `observed` (a mask), and is given that and no more.
+"""
+
+import inspect
 from abc import abstractmethod
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
-import jax
 from jax import numpy as jnp
 from jaxtyping import Array
 
@@ -13,10 +17,10 @@ from pfbr.typing import Key, Observation, Point, Scalar
 
 
 class LinearGaussian(NamedTuple):
-    """x_0 ~ N(mean, cov); x_m = A x_{m-1} + N(0, Q); o_m = B x_m + N(0, R).
+    """x_0 ~ N(mean, cov); x_m = A x_{m-1} + a + N(0, Q); o_m = B x_m + b + N(0, R).
 
-    A model that says it is of this form gets its exact posterior from the Kalman recursion.
-    A model without dynamics has A = I and Q = 0.
+    A model that says it is of this form gets its exact posterior from the Kalman recursion. A model without dynamics
+    has A = I and Q = 0; a and b are zero where they are None.
     """
 
     A: Array
@@ -25,12 +29,18 @@ class LinearGaussian(NamedTuple):
     R: Array
     mean: Array
     cov: Array
+    a: Array | None = None
+    b: Array | None = None
 
 
 class Model(eqx.Module):
-    """An unknown x in R^d and observations that are independent given x."""
+    """An unknown x and observations that are independent given x.
 
-    dim: eqx.AbstractVar[int]
+    `dim` is the length of the vector x; or `unknowns` names its parts, with shapes and constraints (`pfbr.positive` and
+    the like), and methods then get a dict on the user's own scale.
+    """
+
+    unknowns: ClassVar[dict[str, Any] | None] = None
 
     @abstractmethod
     def sample_prior(self, key: Key) -> Point:
@@ -42,13 +52,14 @@ class Model(eqx.Module):
 
     @abstractmethod
     def log_likelihood(self, x: Point, observation: Observation) -> Scalar:
-        """log p(observation | x)."""
+        """log p(observation | x): a number, or one for each component where these are independent (missing ones are
+        then left out)."""
 
     def sample_observation(self, key: Key, x: Point) -> Observation:
-        """One observation given x: needed to train, not to update."""
+        """One observation given x: needed to train, to forecast and to calibrate, not to update."""
         raise ModelError(
-            f"{type(self).__name__} has no `sample_observation(key, x)`. Training draws its tasks with it: "
-            "add the method, or use `pfbr.gaussian_operator()`, which needs no training."
+            f"{type(self).__name__} has no `sample_observation(key, x)`. Simulated streams are drawn with it: "
+            "add the method. To update a posterior it is not needed."
         )
 
     def prior_from_normal(self, z: Point) -> Point | None:
@@ -59,6 +70,22 @@ class Model(eqx.Module):
         """The model in matrices, where it is linear and Gaussian; it then has an exact posterior."""
         return None
 
+    def sample_inputs(self, key: Key) -> Any:
+        """Inputs of one observation, to simulate streams of a model that names `inputs`."""
+        raise ModelError(
+            f"{type(self).__name__} names `inputs` and has no `sample_inputs(key)` to simulate them with: add the "
+            "method, or pass the inputs."
+        )
+
+    def sample_dt(self, key: Key) -> Scalar:
+        """The time from one observation to the next, to simulate irregular streams; 1 unless written otherwise."""
+        return jnp.ones(())
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if isinstance(cls.__dict__.get("unknowns"), dict) and "dim" not in inspect.get_annotations(cls):
+            cls.dim = property(_dim_of_unknowns)
+
 
 class StateSpaceModel(Model):
     """A model whose unknown moves before each observation, x_m ~ p(x_m | x_{m-1})."""
@@ -67,9 +94,9 @@ class StateSpaceModel(Model):
     def sample_transition(self, key: Key, x: Point) -> Point:
         """One draw of the next x."""
 
-    @abstractmethod
     def log_transition(self, x_next: Point, x: Point) -> Scalar:
-        """Normalised log density of `sample_transition`."""
+        """Normalised log density of `sample_transition`; deterministic or intractable dynamics have none."""
+        raise ModelError(f"{type(self).__name__} has no `log_transition(x_next, x)`, which was asked for.")
 
     def transition_from_normal(self, x: Point, z: Point) -> Point | None:
         """The next x as a function of the present one and d standard normals, where it is one."""
@@ -80,12 +107,26 @@ class StateSpaceModel(Model):
         independent noise everywhere: the density of a cloud after the transition is then matrix products."""
         return None
 
+    def sample_parameters(self, key: Key) -> Any:
+        """Static parameters beside the state, any tree of arrays; methods that name `params` get them."""
+        raise ModelError(f"{type(self).__name__} has no `sample_parameters(key)`.")
+
+    def log_parameters(self, params: Any) -> Scalar:
+        """Normalised log density of `sample_parameters`."""
+        raise ModelError(f"{type(self).__name__} has no `log_parameters(params)`.")
+
+
+def _dim_of_unknowns(self) -> int:
+    from pfbr.models.unknowns import Unknowns  # only models with named unknowns need it
+
+    return Unknowns.of(self).size
+
 
 def offers(model: Model, method: str) -> bool:
     """Whether the model has written an optional method itself; a model around another needs the inner one's too."""
     base = StateSpaceModel if isinstance(model, StateSpaceModel) else Model
     inner = getattr(model, "model", None)
-    written = getattr(type(model), method) is not getattr(base, method)
+    written = getattr(type(model), method, None) is not getattr(base, method, None)
     return written and (not isinstance(inner, Model) or offers(inner, method))
 
 
@@ -94,15 +135,29 @@ def has_observations(model: Model) -> bool:
     return offers(model, "sample_observation")
 
 
-def observation_shape(model: Model) -> tuple[int, ...] | None:
-    """Shape of one observation, or None where the model cannot draw one and so cannot tell."""
-    if not has_observations(model):
-        return None
-    drawn = jax.eval_shape(model.sample_observation, jax.random.key(0), jnp.zeros(int(model.dim)))
-    return tuple(drawn.shape)
+def has_parameters(model: Model) -> bool:
+    """Whether the model has static parameters beside its state."""
+    return isinstance(model, StateSpaceModel) and offers(model, "sample_parameters")
 
 
 def normal_log_density(x: Array, mean: Array | float, std: Array | float) -> Scalar:
     """Log density of independent normals, summed over the last axis."""
+    return jnp.sum(normal_log_densities(x, mean, std), axis=-1)
+
+
+def normal_log_densities(x: Array, mean: Array | float, std: Array | float) -> Array:
+    """Log density of each of several independent normals."""
     z = (x - mean) / std
-    return jnp.sum(-0.5 * z**2 - jnp.log(std) - 0.5 * jnp.log(2 * jnp.pi), axis=-1)
+    return -0.5 * z**2 - jnp.log(std) - 0.5 * jnp.log(2 * jnp.pi)
+
+
+__all__ = [
+    "LinearGaussian",
+    "Model",
+    "StateSpaceModel",
+    "has_observations",
+    "has_parameters",
+    "normal_log_densities",
+    "normal_log_density",
+    "offers",
+]

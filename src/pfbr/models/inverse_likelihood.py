@@ -1,14 +1,17 @@
 """An observation taken back is one with the inverse likelihood: a model in which to observe is to forget."""
 
+from typing import Any
+
 from pfbr.errors import InputError
 from pfbr.models.base import Model, StateSpaceModel
 from pfbr.typing import Observation, Point, Scalar
 
 
-class Withdrawn(Model):
+class InverseLikelihood(Model):
     """p(o | x)⁻¹ in the place of p(o | x), so that an update takes an earlier observation out of the posterior.
 
-    A velocity that is linear in the log likelihood, as ours are, then runs backwards.
+    A velocity that is linear in the log likelihood then runs backwards; one that reads the observation itself does not
+    see the difference and cannot be downdated (`Velocity.reads_observation`).
     """
 
     model: Model
@@ -20,7 +23,11 @@ class Withdrawn(Model):
 
     @property
     def dim(self) -> int:
-        return self.model.dim
+        return self.model.dim  # type: ignore[attr-defined]
+
+    @property
+    def unknowns(self):  # type: ignore[override]
+        return self.model.unknowns
 
     def sample_prior(self, key) -> Point:
         return self.model.sample_prior(key)
@@ -28,5 +35,5 @@ class Withdrawn(Model):
     def log_prior(self, x: Point) -> Scalar:
         return self.model.log_prior(x)
 
-    def log_likelihood(self, x: Point, observation: Observation) -> Scalar:
-        return -self.model.log_likelihood(x, observation)
+    def log_likelihood(self, x: Point, observation: Observation, **given: Any) -> Scalar:
+        return -self.model.log_likelihood(x, observation, **given)

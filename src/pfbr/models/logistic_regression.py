@@ -1,17 +1,17 @@
-"""Two classes and a weight vector: logistic regression, one labelled row of features at a time."""
+"""Two classes and a weight vector: logistic regression, one label at a time, its covariates as inputs."""
 
 import equinox as eqx
 import jax
-from jax import numpy as jnp
+from jaxtyping import Array, Float
 
 from pfbr.models.base import Model, normal_log_density
 from pfbr.typing import Key, Observation, Point, Scalar
 
 
 class LogisticRegression(Model):
-    """x ~ N(0, prior_std² I), p(label = 1 | features, x) = σ(features · x).
+    """x ~ N(0, prior_std² I), p(label = 1 | covariates, x) = σ(covariates · x).
 
-    An observation is the row [features (d values), label (0 or 1)].
+    An observation is [label], 0 or 1; its `inputs` are the covariates (d,).
     """
 
     dim: int = eqx.field(static=True)
@@ -26,13 +26,14 @@ class LogisticRegression(Model):
     def log_prior(self, x: Point) -> Scalar:
         return normal_log_density(x, 0.0, self.prior_std)
 
-    def log_likelihood(self, x: Point, observation: Observation) -> Scalar:
-        logit = observation[:-1] @ x
-        return observation[-1] * logit - jax.nn.softplus(logit)
+    def log_likelihood(self, x: Point, observation: Observation, *, inputs: Float[Array, " d"]) -> Scalar:
+        logit = inputs @ x
+        return observation[0] * logit - jax.nn.softplus(logit)
 
-    def sample_observation(self, key: Key, x: Point) -> Observation:
-        """Features from N(0, I), then a label."""
-        features_key, label_key = jax.random.split(key)
-        features = jax.random.normal(features_key, (self.dim,))
-        label = jax.random.bernoulli(label_key, jax.nn.sigmoid(features @ x))
-        return jnp.append(features, label.astype(features.dtype))
+    def sample_observation(self, key: Key, x: Point, *, inputs: Float[Array, " d"]) -> Observation:
+        label = jax.random.bernoulli(key, jax.nn.sigmoid(inputs @ x))
+        return label.astype(x.dtype)[None]
+
+    def sample_inputs(self, key: Key) -> Float[Array, " d"]:
+        """Covariates from N(0, I)."""
+        return jax.random.normal(key, (self.dim,))

@@ -1,16 +1,21 @@
 """Many observations at once as one: a model whose single observation is a batch of another model's."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 from jax import numpy as jnp
 
 from pfbr.errors import InputError
 from pfbr.models.base import LinearGaussian, Model, StateSpaceModel
+from pfbr.models.needs import needs
 from pfbr.typing import Key, Observation, Point, Scalar
+
+EACH = ("inputs", "observed", "time")  # what comes with every member of a batch, along its first axis
 
 
 class MiniBatch(Model):
-    """p(o_1 … o_L | x) = Π p(o_l | x): one update for `size` observations, shape (L, …)."""
+    """p(o_1 … o_L | x) = Π p(o_l | x): one update for `size` observations, shape (L, …), and inputs likewise."""
 
     model: Model
     size: int = eqx.field(static=True)
@@ -26,7 +31,11 @@ class MiniBatch(Model):
 
     @property
     def dim(self) -> int:
-        return self.model.dim
+        return self.model.dim  # type: ignore[attr-defined]
+
+    @property
+    def unknowns(self):  # type: ignore[override]
+        return self.model.unknowns
 
     def sample_prior(self, key: Key) -> Point:
         return self.model.sample_prior(key)
@@ -37,15 +46,29 @@ class MiniBatch(Model):
     def log_prior(self, x: Point) -> Scalar:
         return self.model.log_prior(x)
 
-    def log_likelihood(self, x: Point, observation: Observation) -> Scalar:
-        return jnp.sum(jax.vmap(self.model.log_likelihood, (None, 0))(x, observation))
+    def log_likelihood(self, x: Point, observation: Observation, **given: Any) -> Scalar:
+        each, common = _split(given)
+        one = jax.vmap(lambda o, own: self.model.log_likelihood(x, o, **own, **common))
+        return jnp.sum(one(observation, each))
 
-    def sample_observation(self, key: Key, x: Point) -> Observation:
-        return jax.vmap(self.model.sample_observation, (0, None))(jax.random.split(key, self.size), x)
+    def sample_observation(self, key: Key, x: Point, **given: Any) -> Observation:
+        each, common = _split(given)
+        one = jax.vmap(lambda k, own: self.model.sample_observation(k, x, **own, **common))
+        return one(jax.random.split(key, self.size), each)
 
-    def linear_gaussian(self) -> LinearGaussian | None:
+    def sample_inputs(self, key: Key) -> Any:
+        return jax.vmap(self.model.sample_inputs)(jax.random.split(key, self.size))
+
+    def linear_gaussian(self, **given: Any) -> LinearGaussian | None:
         """The batch as one long observation: B stacked, R block-diagonal."""
-        single = self.model.linear_gaussian()
+        if any(word in EACH for word in needs(self.model, "linear_gaussian")):
+            return None  # every member has matrices of its own
+        single = self.model.linear_gaussian(**given)
         if single is None:
             return None
-        return single._replace(B=jnp.tile(single.B, (self.size, 1)), R=jnp.kron(jnp.eye(self.size), single.R))
+        b = None if single.b is None else jnp.tile(single.b, self.size)
+        return single._replace(B=jnp.tile(single.B, (self.size, 1)), R=jnp.kron(jnp.eye(self.size), single.R), b=b)
+
+
+def _split(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    return {w: v for w, v in given.items() if w in EACH}, {w: v for w, v in given.items() if w not in EACH}

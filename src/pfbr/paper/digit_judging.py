@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.method import Method
 from pfbr.io.records import Measurement
 from pfbr.metrics.prequential import log_predictive
 from pfbr.models.minibatch import MiniBatch
@@ -31,7 +31,7 @@ class Judged(NamedTuple):
 
 
 @eqx.filter_jit
-def _follow(keys, method: OnlineMethod, model: MiniBatch, streams, fresh, num_particles: int):
+def _follow(keys, method: Method, model: MiniBatch, streams, fresh, num_particles: int):
     def one(inputs):
         key, batches, others = inputs
         init_key, steps_key = jax.random.split(key)
@@ -49,7 +49,7 @@ def _follow(keys, method: OnlineMethod, model: MiniBatch, streams, fresh, num_pa
     return jax.lax.map(one, (keys, streams, fresh))
 
 
-def judge(keys, method: OnlineMethod, model: MiniBatch, streams, fresh, num_particles: int) -> Judged:
+def judge(keys, method: Method, model: MiniBatch, streams, fresh, num_particles: int) -> Judged:
     """Run a method on every task. The same keys give every method the same first particles."""
     numbers = jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, float) else leaf, method)
     foretold, aside = _follow(keys, numbers, model, streams, fresh, num_particles)
@@ -106,8 +106,8 @@ def _calibration(name: str, judged: Judged, common: dict) -> list[Measurement]:
     return [*found, Measurement(name, CALIBRATION_ERROR, None, off, None, **common)]
 
 
-def worst_starts(keys, method: OnlineMethod, model: MiniBatch, stream, num: int, num_particles: int):
-    """The `num` keys whose first particles foretell the first batch of a stream worst, and their accuracy there."""
+def worst_starts(keys, method: Method, model: MiniBatch, stream, num: int, num_particles: int):
+    """The `num` keys whose first particles prequential the first batch of a stream worst, and their accuracy there."""
 
     @eqx.filter_jit
     def first(key):
@@ -120,7 +120,7 @@ def worst_starts(keys, method: OnlineMethod, model: MiniBatch, stream, num: int,
 
 
 def choose(
-    keys, candidates: Sequence[OnlineMethod], model: MiniBatch, streams, num_particles: int
+    keys, candidates: Sequence[Method], model: MiniBatch, streams, num_particles: int
 ) -> tuple[int, list[float]]:
     """The candidate with the best average online log score on streams kept for tuning, and the score of each."""
     nothing = streams[:, 0, :1]

@@ -11,7 +11,7 @@ import numpy as np
 from pfbr.baselines import IBIS, SGLD, MirrorDescent, NonparametricVI, OnePassSMC, StreamingSVI
 from pfbr.baselines.one_by_one import OneByOne
 from pfbr.inference import operator_file as checkpoint
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.method import Method
 from pfbr.inference.operator import Operator
 from pfbr.io.records import Measurement, Records
 from pfbr.models.minibatch import MiniBatch
@@ -24,8 +24,8 @@ from pfbr.training import TrainingSettings, fit
 
 # Even draws are better, but all methods shall start from the same particles, and the rivals' are independent.
 ARCHITECTURE: dict[str, dict[str, Any]] = {
-    "informed": {"even": False},
-    "paper": {"even": False, "feed": "mean", "time": "fixed"},
+    "informed": {"qmc": False},
+    "paper": {"qmc": False, "feed": "mean", "time": "fixed"},
 }
 FULL_STEPS, QUICK_STEPS = 700, 40  # 700: a quarter of an hour on one busy core; 40: enough to see that it works
 
@@ -87,13 +87,13 @@ def obtain(run: Run, name: str, make_stores, *, kind: str = "informed", seed: in
             run.tick()
         operator = checkpoint.load(path)
     else:
-        with resources.as_file(resources.files("pfbr.shipped") / f"{name}.pfbr") as path:
+        with resources.as_file(resources.files("pfbr.paper.operators") / f"{name}.pfbr") as path:
             operator = checkpoint.load(path)
         origin = "shipped with the package"
     return Shipped(operator, float(json.loads(operator.provenance)["seconds"]), origin)
 
 
-def rival_candidates(capacity: int, batch: int) -> dict[str, dict[str, OnlineMethod]]:
+def rival_candidates(capacity: int, batch: int) -> dict[str, dict[str, Method]]:
     """Settings to choose from, in words. Rivals that store data get room for `capacity` batches, all that there are.
 
     A whole batch leaves SMC and IBIS with one particle of 256; they are given its images one by one.
@@ -134,7 +134,7 @@ def tuned_rivals(
     num_tasks: int,
     length: int,
     names: Sequence[str],
-) -> dict[str, OnlineMethod]:
+) -> dict[str, Method]:
     """Each rival with the setting whose online log score is best on validation tasks; the choice is remembered."""
     known = {m.method: int(m.value) for m in records.measurements() if m.metric == TUNED}
     candidates = {name: list(c.values()) for name, c in rival_candidates(capacity, model.size).items() if name in names}

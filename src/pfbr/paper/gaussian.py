@@ -5,7 +5,7 @@ from itertools import product
 
 import jax
 
-from pfbr.baselines import IBIS, EnKF, Exact, KernelBayes, NeverLearning, OnePassSMC
+from pfbr.baselines import IBIS, EnKF, Exact, KernelBayes, OnePassSMC, Prior
 from pfbr.inference.operator import gaussian_operator
 from pfbr.judging.evaluate import evaluate, reference
 from pfbr.models import GaussianMean
@@ -73,7 +73,7 @@ def _run_dimension(run: Run, dim: int) -> None:
         "ibis": IBIS(),
         "enkf": EnKF(),
         "exact": Exact(),
-        "never-learning": NeverLearning(),
+        "prior": Prior(),
     }
     streams = draw_streams(run, model, s.num_streams, s.num_stages)
     truth_key, run_key = jax.random.split(jax.random.fold_in(jax.random.key(run.seed), dim))

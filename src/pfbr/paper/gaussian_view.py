@@ -57,7 +57,7 @@ def view(results: Results) -> Page:
 
 
 def _charts(measured: Measured, dim: int, n: int) -> dict[str, Chart]:
-    shown = [name for name in LOOKS if name != "never-learning"]
+    shown = [name for name in LOOKS if name != "prior"]
 
     def chart(metric: str, y_label: str, *, without_exact: bool = False, **scale) -> Chart:
         methods = [name for name in shown if not (without_exact and name == "exact")]

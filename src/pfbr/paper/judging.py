@@ -9,17 +9,17 @@ import numpy as np
 from jax import numpy as jnp
 
 from pfbr.baselines import tune
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.method import Method
 from pfbr.io.records import Measurement, Records
 from pfbr.judging.evaluate import Judge
 from pfbr.metrics.integral_discrepancy import integral_discrepancy, random_functions
 from pfbr.metrics.mmd import KERNELS, mmd2
 from pfbr.metrics.scores import cross_entropy
 from pfbr.models.base import Model
+from pfbr.models.simulate import simulate
 from pfbr.paper.contract import Run
 from pfbr.particles.particles import Particles
 from pfbr.particles.resampling import resample
-from pfbr.training.tasks import simulate
 from pfbr.typing import Key, Points, Scalar
 
 # Seeds a long way from those of training (0 and up), so that no stream is ever used twice.
@@ -85,20 +85,20 @@ def draw_streams(run: Run, model: Model, num_streams: int, num_stages: int, *, a
     if run.observations is not None:
         return jnp.asarray(run.observations, dtype=float)
     keys = jax.random.split(jax.random.key(TEST_SEED + run.seed), num_streams)
-    return jax.vmap(lambda key: simulate(key, model, num_stages, at=at)[0])(keys)
+    return jax.vmap(lambda key: simulate(key, model, num_stages, at=at).observations)(keys)
 
 
 def tuned(
     run: Run,
     records: Records,
     name: str,
-    candidates: Sequence[OnlineMethod],
+    candidates: Sequence[Method],
     model: Model,
     *,
     num_particles: int,
     length: int,
     num_tasks: int,
-) -> OnlineMethod:
+) -> Method:
     """The best candidate on streams of its own; which one it was is in the records, and is not asked again."""
     known = [m for m in records.measurements() if m.method == name and m.metric == TUNED]
     if known:
@@ -126,7 +126,7 @@ def described(measurements: Iterable[Measurement], method: str) -> str:
     return ", ".join(word.replace(" nan", " by its default rule") for word in words) or "nothing to choose"
 
 
-def _choice(candidates: Sequence[OnlineMethod], index: int) -> dict[str, float]:
+def _choice(candidates: Sequence[Method], index: int) -> dict[str, float]:
     """The settings in which the chosen candidate differs from others, as numbers."""
     chosen = candidates[index]
     names = [f.name for f in dataclasses.fields(chosen) if len({str(getattr(c, f.name)) for c in candidates}) > 1]

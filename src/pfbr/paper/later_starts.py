@@ -11,7 +11,8 @@ from jaxtyping import Array, Float
 
 from pfbr.models import GaussianMean, Model
 from pfbr.models.base import LinearGaussian, normal_log_density
-from pfbr.training.tasks import Family, Task, simulate
+from pfbr.models.simulate import simulate
+from pfbr.training.tasks import Family, Task
 from pfbr.typing import Key, Observation, Point, Scalar
 
 

@@ -5,7 +5,7 @@ from itertools import product
 
 import jax
 
-from pfbr.baselines import BootstrapSMC, EnKF, Exact, KernelFilter, NeverLearning
+from pfbr.baselines import BootstrapSMC, EnKF, Exact, KernelFilter, Prior
 from pfbr.inference.operator import gaussian_operator
 from pfbr.judging.evaluate import evaluate, reference
 from pfbr.metrics.mmd import KERNELS
@@ -78,7 +78,7 @@ def run(run: Run) -> None:
 
         evaluate(
             run_key,
-            {**methods, "never-learning": NeverLearning()} if n == s.shown else methods,
+            {**methods, "prior": Prior()} if n == s.shown else methods,
             model,
             streams,
             num_particles=n,

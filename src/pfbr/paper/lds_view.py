@@ -27,7 +27,7 @@ def view(results: Results) -> Page:
     records = results.case(CASE)
     measured, dim = Measured(records.measurements()), records.settings["dim"]
     n, counts = s["shown"], s["counts"]
-    shown = [name for name in LOOKS if name != "never-learning"]
+    shown = [name for name in LOOKS if name != "prior"]
     charts: dict[tuple[str, ...], Chart] = {}
     for word, (metric, label, scale) in MEASURES.items():
         kept = [name for name in shown if not (metric == ABOVE and name == "exact")]
@@ -85,7 +85,7 @@ def view(results: Results) -> Page:
 
 
 def _table(measured: Measured, counts: list[int]) -> Table:
-    methods = [name for name in measured.methods(ABOVE) if name != "never-learning"]
+    methods = [name for name in measured.methods(ABOVE) if name != "prior"]
     columns = [[measured.whole(name, ABOVE, n) for name in methods] for n in counts]
     eligible = [name not in YARDSTICKS for name in methods]
     best = {(row, c + 1) for c, column in enumerate(columns) for row in best_rows(column, eligible)}

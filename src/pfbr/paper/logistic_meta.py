@@ -5,7 +5,7 @@ import dataclasses
 import jax
 from jax import numpy as jnp
 
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.method import Method
 from pfbr.inference.operator import gaussian_operator
 from pfbr.io.records import Measurement, Records
 from pfbr.judging.evaluate import TRAINING, measure_cost
@@ -57,7 +57,7 @@ def run(run: Run) -> None:
         length=s.tuning_stages,
         names=RIVALS,
     )
-    methods = {"pfbr-meta": ours.operator, "pfbr-gaussian": gaussian_operator(even=False), **rivals}
+    methods = {"pfbr-meta": ours.operator, "pfbr-gaussian": gaussian_operator(qmc=False), **rivals}
     seed = TEST_SEED + run.seed
     streams, fresh = unseen_streams(seed, s.num_tasks, s.num_stages, batch=s.batch)
     keys = shared_keys(seed, s.num_tasks)
@@ -88,7 +88,7 @@ class _Stores:
 def _measure(
     run: Run,
     records: Records,
-    methods: dict[str, OnlineMethod],
+    methods: dict[str, Method],
     keys: jax.Array,
     streams: jax.Array,
     fresh: jax.Array,
@@ -115,8 +115,8 @@ def _measure(
         run.tick()
 
 
-def _bad_starts(run: Run, methods: dict[str, OnlineMethod], streams: jax.Array, fresh: jax.Array) -> None:
-    """The first task again, from the particles that foretell its first batch worst."""
+def _bad_starts(run: Run, methods: dict[str, Method], streams: jax.Array, fresh: jax.Array) -> None:
+    """The first task again, from the particles that prequential its first batch worst."""
     s: MetaSettings = run.settings
     model = digit_model(NUM_FEATURES, s.batch)
     many = jax.random.split(jax.random.key(TEST_SEED + run.seed + 1), s.bad_starts_among)

@@ -10,7 +10,7 @@ from jax import numpy as jnp
 
 from pfbr.baselines import SGLD, MirrorDescent, NonparametricVI, StreamingSVI
 from pfbr.inference.architectures import build, choose
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.method import Method
 from pfbr.inference.operator import Operator
 from pfbr.io.records import Measurement, Records
 from pfbr.judging.evaluate import TRAINING
@@ -24,7 +24,7 @@ from pfbr.paper.digits.rotations import RotatedDigits, digit_model, rows
 from pfbr.paper.judging import TEST_SEED, TUNED, TUNING_SEED
 from pfbr.paper.logistic_vi_view import R_HAT, TEST_ACCURACY, TEST_SCORE, view
 from pfbr.particles.particles import Particles, equally_weighted
-from pfbr.training.objectives.final_error import FinalErrorDraw, transport
+from pfbr.training.objectives.final_error import FinalErrorObjective, transport
 from pfbr.training.settings import TrainingSettings
 from pfbr.training.step import optimiser, train_step
 
@@ -53,7 +53,7 @@ QUICK = dataclasses.replace(
 CHOSEN = {"svi": 1, "sgld": 1, "pmd": 3, "npv": 0}  # what the full run chose, for runs that do not tune
 
 
-def candidates(capacity: int) -> dict[str, dict[str, OnlineMethod]]:
+def candidates(capacity: int) -> dict[str, dict[str, Method]]:
     """Rivals and their settings to choose from; those that store images draw eight batches of them for a gradient."""
     return {
         "svi": {f"rate {r}": StreamingSVI(rate=r) for r in (0.03, 0.1, 0.3)},
@@ -132,7 +132,7 @@ def _ours(run: Run, family: RotatedDigits, test) -> list[Measurement]:
     settings = TrainingSettings(
         steps=s.training_steps, num_particles=s.training_particles, length=s.num_stages, batch=1
     )
-    draw = FinalErrorDraw(family, settings, int(family.labels.shape[0]))
+    draw = FinalErrorObjective(family, settings, int(family.labels.shape[0]))
     memory = optimiser(settings).init(eqx.filter(operator, eqx.is_inexact_array))
 
     @eqx.filter_jit
@@ -157,11 +157,11 @@ def _ours(run: Run, family: RotatedDigits, test) -> list[Measurement]:
 
 
 @eqx.filter_jit
-def _advance(key, method: OnlineMethod, model: MiniBatch, state, batch):
+def _advance(key, method: Method, model: MiniBatch, state, batch):
     return method.update(key, model, state, batch)[0]
 
 
-def _follow(run: Run, method: OnlineMethod, stream, stages: set[int]):
+def _follow(run: Run, method: Method, stream, stages: set[int]):
     """The particles after each of `stages` batches."""
     s: VISettings = run.settings
     model = digit_model(stream.shape[-1] - 2, s.batch)
@@ -175,7 +175,7 @@ def _follow(run: Run, method: OnlineMethod, stream, stages: set[int]):
             yield m, method.particles(state)
 
 
-def _rival(run: Run, name: str, method: OnlineMethod, stream, test) -> list[Measurement]:
+def _rival(run: Run, name: str, method: Method, stream, test) -> list[Measurement]:
     s: VISettings = run.settings
     began, found = time.perf_counter(), []
     for m, said in _follow(run, method, stream, _looked_at(s.rival_batches)):
@@ -184,7 +184,7 @@ def _rival(run: Run, name: str, method: OnlineMethod, stream, test) -> list[Meas
     return [*found, Measurement(name, TRAINING, None, seconds, None, s.num_particles, None, run.seed)]
 
 
-def _tuned(run: Run, records: Records, name: str, options: list[OnlineMethod], store: RotatedDigits) -> OnlineMethod:
+def _tuned(run: Run, records: Records, name: str, options: list[Method], store: RotatedDigits) -> Method:
     """The setting with the best log score on validation images after a short stream of others of them."""
     known = [m for m in records.measurements() if m.method == name and m.metric == TUNED]
     if known:

@@ -8,8 +8,8 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from pfbr.baselines import IBIS, Exact, NeverLearning, OnePassSMC
-from pfbr.inference.method import OnlineMethod, trace
+from pfbr.baselines import IBIS, Exact, OnePassSMC, Prior
+from pfbr.inference.method import Method, record
 from pfbr.inference.operator import gaussian_operator
 from pfbr.judging.demo import DemoSettings, draw_truth, mass_below, window_of
 from pfbr.judging.evaluate import evaluate, reference
@@ -26,7 +26,7 @@ from pfbr.training.tasks import ModelFamily
 CASE, MOVIE = "streams", "movie.npz"
 MODE_ERROR = "error of the mode's mass"
 SMC = [OnePassSMC(threshold=t, bandwidth=b) for t, b in product((0.5,), (None, 0.05, 0.1, 0.2, 0.4))]
-COMPARED = ("pfbr", "pfbr-paper", "pfbr-gaussian", "smc-one-pass", "ibis", "exact", "never-learning")
+COMPARED = ("pfbr", "pfbr-paper", "pfbr-gaussian", "smc-one-pass", "ibis", "exact", "prior")
 FILMED = ("pfbr", "pfbr-paper", "smc-one-pass", "exact")
 
 
@@ -83,7 +83,7 @@ def run(run: Run) -> None:
         "smc-one-pass": tuned(run, records, "smc-one-pass", SMC, model, **tuning),
         "ibis": IBIS(),
         "exact": Exact(),
-        "never-learning": NeverLearning(),
+        "prior": Prior(),
     }
     streams = draw_streams(run, model, s.num_streams, s.num_stages, at=at)
     truth_key, run_key, film_key = jax.random.split(jax.random.key(run.seed), 3)
@@ -112,7 +112,7 @@ def run(run: Run) -> None:
         _film(path, film_key, {name: methods[name] for name in FILMED}, model, streams[0], s)
 
 
-def _film(path: Path, key, methods: dict[str, OnlineMethod], model: Model, observations, s: MixtureSettings) -> None:
+def _film(path: Path, key, methods: dict[str, Method], model: Model, observations, s: MixtureSettings) -> None:
     """Particles, densities, scores and masses of one stream at every stage, the prior first."""
     truth_key, run_key = jax.random.split(key)
     posteriors = grid(model, observations)
@@ -129,7 +129,7 @@ def _film(path: Path, key, methods: dict[str, OnlineMethod], model: Model, obser
 
     for name, method in methods.items():
         start = method.particles(method.init(jax.random.split(run_key)[0], model, s.num_particles))
-        later = trace(run_key, method, model, observations, s.num_particles).particles
+        later = record(run_key, method, model, observations, s.num_particles).particles
         points = jnp.concatenate([start.points[None], later.points])
         log_weights = jnp.concatenate([start.log_weights[None], later.log_weights])
         followed = Particles(points, log_weights)

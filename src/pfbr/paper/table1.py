@@ -4,7 +4,7 @@ import dataclasses
 
 import jax
 
-from pfbr.baselines import BootstrapSMC, EnKF, Exact, NeverLearning, OptimalSMC
+from pfbr.baselines import BootstrapSMC, EnKF, Exact, OptimalSMC, Prior
 from pfbr.inference.operator import gaussian_operator
 from pfbr.judging.evaluate import evaluate, reference
 from pfbr.models import LinearDynamics
@@ -83,7 +83,7 @@ def run(run: Run) -> None:
         "smc-optimal": OptimalSMC(),
         "enkf": EnKF(),
         "exact": Exact(),
-        "never-learning": NeverLearning(),
+        "prior": Prior(),
     }
     streams = draw_streams(run, model, s.num_streams, s.num_stages)
     judges = {**paper_judges(dim, [KERNEL], s.mmd_draws), RESAMPLED: resampled_first}

@@ -44,7 +44,7 @@ def view(results: Results) -> Page:
         (word,): _against_time(measured, metric, label, scale) for word, (metric, label, scale) in measures.items()
     }
     findings += _frontier_findings(measured) + _faster_and_better(measured, n)
-    shown = [name for name in LOOKS if name != "never-learning"]
+    shown = [name for name in LOOKS if name != "prior"]
     per_stage: dict[tuple[str, ...], Chart] = {
         (word,): stage_chart(
             measured, metric, n, title=f"d = {dim}, {n} particles", y_label=label, methods=shown, **scale

@@ -16,7 +16,7 @@ import numpy as np
 from pfbr.baselines import AESMC, fit_aesmc
 from pfbr.baselines.proposals import new_proposal
 from pfbr.inference import operator_file as checkpoint
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.method import Method
 from pfbr.io import containers as files
 from pfbr.models.base import Model
 from pfbr.paper.contract import Run
@@ -30,7 +30,7 @@ AESMC_KINDS = {"aesmc-mlp": "mlp", "aesmc-gru": "gru"}
 class Trained(NamedTuple):
     """A method, the seconds of its training on one core, and where it comes from, in words."""
 
-    method: OnlineMethod
+    method: Method
     seconds: float
     origin: str
 
@@ -73,7 +73,7 @@ class Recipe:
         operator, _ = fit(key, model, operator=self.kind, settings=settings, family=family, progress=False)
         checkpoint.save(path, operator)
 
-    def read(self, model: Model, path: Path) -> tuple[OnlineMethod, float]:
+    def read(self, model: Model, path: Path) -> tuple[Method, float]:
         """The method in a file, and how long it was trained."""
         if self.kind in AESMC_KINDS:
             header, arrays = files.read(path, "aesmc")
@@ -93,7 +93,7 @@ def obtain(run: Run, recipe: Recipe, model: Model, *, family: Family | None = No
     What a run has trained stays in its directory; a killed run does not train it twice.
     """
     if not (run.retrain or own_model):
-        with resources.as_file(resources.files("pfbr.shipped") / f"{recipe.file}.pfbr") as path:
+        with resources.as_file(resources.files("pfbr.paper.operators") / f"{recipe.file}.pfbr") as path:
             method, seconds = recipe.read(model, path)
         return Trained(method, seconds, "shipped with the package")
     path = run.operators / f"{recipe.file}.pfbr"

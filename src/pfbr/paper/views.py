@@ -8,7 +8,7 @@ from pfbr.reporting.parts import LOOKS, Chart, Finding, Series
 
 STAGES = "observations so far"
 OURS = ("pfbr", "pfbr-gaussian", "pfbr-paper")
-YARDSTICKS = ("exact", "never-learning")  # neither ours nor rivals
+YARDSTICKS = ("exact", "prior")  # neither ours nor rivals
 
 
 class Measured:

@@ -1,30 +1,39 @@
-"""Better than random: scrambled Sobol points, made normal and matched in their first two moments."""
+"""Quasi-Monte Carlo: scrambled Sobol points, made normal and matched in their first two moments."""
 
 import functools
-import warnings
 from collections.abc import Callable
+from importlib import resources
 from typing import cast
 
 import jax
 import numpy as np
 from jax import numpy as jnp
 from jaxtyping import Array
-from scipy.stats import qmc
 
 from pfbr.models.base import Model, StateSpaceModel, offers
-from pfbr.particles.whitening import frame_of
+from pfbr.particles.whitening import whitening_of
 from pfbr.typing import Key, Point, Points
 
-MAX_SOBOL_DIM = 21_201
+MAX_SOBOL_DIM = 64  # of the table; beyond it draws are i.i.d., which in so many dimensions is no worse
+
+
+@functools.lru_cache(maxsize=1)
+def _directions() -> np.ndarray:
+    """Direction integers (dim, 32) of Sobol's sequence after Joe and Kuo (2008), new-joe-kuo-6.21201."""
+    with resources.as_file(resources.files("pfbr.particles") / "sobol.npz") as path, np.load(path) as stored:
+        return stored["directions"]
 
 
 @functools.lru_cache(maxsize=32)
 def _sobol_integers(num: int, dim: int) -> np.ndarray:
     """The first points of Sobol's sequence as 32-bit integers; they depend on shapes alone, so they are constants."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a warning about counts that are not powers of two, which users choose
-        unit = qmc.Sobol(dim, scramble=False, bits=32).random(num)
-    return (unit * 2.0**32).astype(np.uint64).astype(np.uint32)
+    index = np.arange(num, dtype=np.uint32)
+    gray = index ^ (index >> np.uint32(1))
+    points = np.zeros((num, dim), np.uint32)
+    for bit in range(max(1, int(num).bit_length())):
+        chosen = (gray >> np.uint32(bit)) & np.uint32(1)
+        points ^= chosen[:, None] * _directions()[:dim, bit]
+    return points
 
 
 def _reverse_bits(x: Array) -> Array:
@@ -63,34 +72,34 @@ def match_moments(noise: Points, *, apart_from: Points | None = None) -> Points:
         return noise
     noise = noise - jnp.mean(noise, axis=0)
     if apart_from is not None and n > 4 * d + 2:
-        basis, _ = jnp.linalg.qr(frame_of(apart_from).whiten(apart_from))
+        basis, _ = jnp.linalg.qr(whitening_of(apart_from).whiten(apart_from))
         basis = basis - jnp.mean(basis, axis=0)
         noise = noise - basis @ (basis.T @ noise)
     if n > 2 * d + 1:
-        noise = frame_of(noise).whiten(noise)
+        noise = whitening_of(noise).whiten(noise)
     return noise
 
 
-def draw_prior(key: Key, model: Model, num: int, *, even: bool = True) -> Points:
+def draw_prior(key: Key, model: Model, num: int, *, qmc: bool = True) -> Points:
     """The first particles: evenly spread where the model can turn normals into its prior, i.i.d. otherwise."""
-    if even and offers(model, "prior_from_normal") and num > 0 and int(model.dim) <= MAX_SOBOL_DIM:
+    if qmc and offers(model, "prior_from_normal") and num > 0 and int(model.dim) <= MAX_SOBOL_DIM:
         from_normal = cast(Callable[[Point], Point], model.prior_from_normal)  # it is offered, so never None
         return jax.vmap(from_normal)(match_moments(sobol_normal(key, num, int(model.dim))))
     return jax.vmap(model.sample_prior)(jax.random.split(key, num))
 
 
-def draw_transition(key: Key, model: StateSpaceModel, points: Points, *, even: bool = True) -> Points:
+def draw_transition(key: Key, model: StateSpaceModel, points: Points, *, qmc: bool = True) -> Points:
     """The particles after the dynamics, one step on."""
-    if even and offers(model, "transition_from_normal"):
+    if qmc and offers(model, "transition_from_normal"):
         from_normal = cast(Callable[[Point, Point], Point], model.transition_from_normal)
         return jax.vmap(from_normal)(points, transition_noise(key, points))
     return jax.vmap(model.sample_transition)(jax.random.split(key, points.shape[0]), points)
 
 
-def transition_noise(key: Key, points: Points, *, even: bool = True) -> Points:
+def transition_noise(key: Key, points: Points, *, qmc: bool = True) -> Points:
     """Standard normals, one for each of the points; even ones are uncorrelated with the points."""
     num, dim = points.shape
-    if not even:
+    if not qmc or dim > MAX_SOBOL_DIM:
         return jax.random.normal(key, (num, dim), points.dtype)
     noise_key, order_key = jax.random.split(key)
     # the points of one Sobol set come in a fixed order; without a shuffle, noise would depend on the particle

@@ -7,15 +7,15 @@ from jax import numpy as jnp
 from pfbr.typing import Matrix, PerParticle, Point, Points
 
 
-class Frame(eqx.Module):
+class Whitening(eqx.Module):
     """x = mean + scale w, `scale` lower triangular. Densities: log q_x(x) = log q_w(w) − log det scale."""
 
     mean: Point
     scale: Matrix
-    unscale: Matrix  # its inverse: one product per set is cheaper than a triangular solve for every point
+    inverse_scale: Matrix  # its inverse: one product per set is cheaper than a triangular solve for every point
 
     def whiten(self, points: Points) -> Points:
-        return (points - self.mean) @ self.unscale.T
+        return (points - self.mean) @ self.inverse_scale.T
 
     def restore(self, whitened: Points) -> Points:
         return self.mean + whitened @ self.scale.T
@@ -33,7 +33,7 @@ class Frame(eqx.Module):
         return jnp.sum(jnp.log(jnp.diagonal(self.scale)))
 
 
-def frame_of(points: Points, weights: PerParticle | None = None) -> Frame:
+def whitening_of(points: Points, weights: PerParticle | None = None) -> Whitening:
     """The frame of a set, or of a weighted one, defined whatever the set.
 
     With enough particles this is their own mean and covariance (divided by n, so that whitened points have second
@@ -52,4 +52,4 @@ def frame_of(points: Points, weights: PerParticle | None = None) -> Frame:
     ridge = 1e-6 * jnp.trace(cov) / d + 1e-20
     eye = jnp.eye(d, dtype=points.dtype)
     scale = jnp.linalg.cholesky(cov + ridge * eye)
-    return Frame(mean, scale, jax.scipy.linalg.solve_triangular(scale, eye, lower=True))
+    return Whitening(mean, scale, jax.scipy.linalg.solve_triangular(scale, eye, lower=True))

@@ -1,1 +1,1 @@
-"""."""
+"""Records to pages and figures; nothing here computes."""

@@ -17,7 +17,7 @@ TABLE_STAGES = (1, 5, 10, 20, 30)
 def demo_page(directory: Path) -> Path:
     """Draw `index.html` in the directory that holds a demonstration's records, and return its path."""
     record = DemoRecord.load(directory)
-    part = resources.files("pfbr") / "page"
+    part = resources.files("pfbr.reporting") / "assets"
     page = (part / "page.html").read_text(encoding="utf-8")
     data = json.dumps(_demo_data(record), separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
     for mark, text in {

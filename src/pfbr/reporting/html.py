@@ -17,7 +17,7 @@ MARKS = {True: "good", False: "bad", None: "plain"}
 
 def write_page(path: Path, page: Page) -> Path:
     """Write the page; the same parts give the same file."""
-    folder = resources.files("pfbr") / "page"
+    folder = resources.files("pfbr.reporting") / "assets"
     text = (folder / "experiment.html").read_text(encoding="utf-8")
     looks = {name: dataclasses.asdict(look) for name, look in {**LOOKS, **page.looks}.items()}
     data: dict[str, Any] = {"looks": looks, "parts": {}}
@@ -44,7 +44,7 @@ def write_index(path: Path, entries: Sequence[tuple[str, Page]]) -> Path:
         f"{_findings(page.findings)}</section>"
         for address, page in entries
     ]
-    folder = resources.files("pfbr") / "page"
+    folder = resources.files("pfbr.reporting") / "assets"
     text = (folder / "experiment.html").read_text(encoding="utf-8")
     for mark, piece in {
         "/*STYLE*/": "".join((folder / f"{name}.css").read_text(encoding="utf-8") for name in ("page", "experiment")),

@@ -22,7 +22,7 @@ LOOKS: dict[str, Look] = {
     "pfbr-gaussian": Look("pfbr (ours, training-free)", "#2b9be8", "#79c6ff"),
     "pfbr-paper": Look("pfbr (the paper's operator)", "#0c9a9a", "#43d3d0", "7 3"),
     "exact": Look("exact draws", "#16181d", "#eef0f4", "2 3"),
-    "never-learning": Look("never learning (the prior)", "#8a909b", "#858d9b", "2 5"),
+    "prior": Look("never learning (the prior)", "#8a909b", "#858d9b", "2 5"),
     "smc": Look("bootstrap SMC", "#d1541c", "#ff9a5c"),
     "smc-one-pass": Look("one-pass SMC", "#d1541c", "#ff9a5c"),
     "smc-optimal": Look("optimal-proposal SMC", "#a3341a", "#ff7b54", "7 3"),

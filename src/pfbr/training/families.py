@@ -13,8 +13,10 @@ from pfbr.models.base import Model, normal_log_density
 from pfbr.models.gaussian_mean import GaussianMean
 from pfbr.models.gaussian_mixture import GaussianMixture
 from pfbr.models.logistic_regression import LogisticRegression
-from pfbr.training.priors import DirichletProcess, MixturePrior
-from pfbr.training.tasks import Family, ModelFamily, Task, simulate
+from pfbr.models.simulate import simulate
+from pfbr.particles.mixtures import MixtureOfGaussians
+from pfbr.training.priors import DirichletProcess
+from pfbr.training.tasks import Family, ModelFamily, Task
 from pfbr.typing import Key, Observation, Point, Scalar
 
 
@@ -84,7 +86,7 @@ class WaveModel(Model):
     (2 degrees of freedom) to nearly normal, or the observation is binary with the curve as its logit.
     """
 
-    prior: MixturePrior
+    prior: MixtureOfGaussians
     shared: Float[Array, " w"]  # the task's own curve
     use_shared: Float[Array, ""]  # 0 or 1
     noise_std: Float[Array, ""]
@@ -149,7 +151,7 @@ class Waves(Family):
         process = DirichletProcess(self.dim, concentration=1.0, components=4, spread=1.0, width=0.6)
         lumps = process.sample(keys[0])
         eye = jnp.broadcast_to(jnp.eye(self.dim), lumps.scales.shape)
-        prior = MixturePrior(
+        prior = MixtureOfGaussians(
             lumps.log_weights,
             jnp.where(gaussian_share, 0.0, lumps.means),
             jnp.where(gaussian_share, eye, lumps.scales),
@@ -164,8 +166,8 @@ class Waves(Family):
             num_waves=self.num_waves,
             dim=self.dim,
         )
-        observations, truths = simulate(keys[7], model, length)
-        return Task(model, observations, truths)
+        drawn = simulate(keys[7], model, length)
+        return Task(model, drawn.observations, drawn.truths)
 
 
 TRAINING: dict[str, Family] = {"waves": Waves()}

@@ -1,43 +1,61 @@
 """Algorithm 1: draw tasks, step, validate every so often, return the best operator seen."""
 
 import dataclasses
-import json
 import math
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import numpy as np
 from jax import numpy as jnp
 
-from pfbr.checks import checked_key, checked_methods_of, checked_model
+from pfbr.checks import checked_key
 from pfbr.errors import InputError, ModelError, TrainingError
-from pfbr.inference.architectures import Architecture, architecture_of, build, choose, describe
+from pfbr.inference.architectures import Architecture, architecture_of, build, choose, to_json
+from pfbr.inference.ood import with_reference
 from pfbr.inference.operator import Operator
-from pfbr.io import containers as files
+from pfbr.inference.provenance import Provenance
+from pfbr.io.files import strict
 from pfbr.models.base import Model, StateSpaceModel, has_observations
-from pfbr.training.objectives.continuity import ContinuityDraw
+from pfbr.models.checks import checked_methods_of, checked_model
+from pfbr.training.objectives.base import Objective
+from pfbr.training.objectives.continuity import ContinuityObjective
 from pfbr.training.objectives.continuity import applies as continuity_applies
-from pfbr.training.objectives.prequential import ForetellingDraw
+from pfbr.training.objectives.elbo import ElboObjective
+from pfbr.training.objectives.prequential import PrequentialObjective
 from pfbr.training.progress import Progress, text_bar
+from pfbr.training.reference import learn_reference_statistics
 from pfbr.training.settings import TrainingSettings
 from pfbr.training.state import TrainingState, read_state, write_state
-from pfbr.training.step import Draw, TaskDraw, optimiser, train_step
+from pfbr.training.step import optimiser, train_step
 from pfbr.training.tasks import Family, ModelFamily
-from pfbr.training.validation import Held, hold_out, validate
+from pfbr.training.validation import ValidationSet, draw_validation_set, validate
 from pfbr.typing import Key
 from pfbr.version import VERSION
 
-_OBJECTIVES: dict[type, str] = {TaskDraw: "elbo", ContinuityDraw: "continuity", ForetellingDraw: "predictive"}
+OBJECTIVES = ("auto", "elbo", "continuity", "prequential")
+
+
+class TrainingReport(NamedTuple):
+    """How training went: the validations, lower scores being better, and what the best operator scored."""
+
+    history: list[dict]
+    best_score: float
+    exact_score: float | None  # of as many exact draws, where there are any: the best score is above that
+    steps: int
+    seconds: float
+    skipped_tasks: int
 
 
 def fit(
-    key: Key,
     model: Model,
     *,
+    minutes: float | None = None,
+    key: int | jax.Array = 0,
     operator: str | Operator = "auto",
+    objective: str | Objective = "auto",
     settings: TrainingSettings | None = None,
     family: Family | None = None,
     validation_family: Family | None = None,
@@ -45,68 +63,77 @@ def fit(
     checkpoint: str | None = None,
     resume: bool = False,
     progress: Callable[[Progress], None] | bool = True,
-) -> tuple[Operator, list[dict]]:
-    """Learn an operator for a model; returns the best one seen and the history of validations.
+) -> tuple[Operator, TrainingReport]:
+    """Learn an operator for a model; returns the best one seen and how training went.
 
-    `operator` is "auto", "residual", "informed", "paper", or a trained operator to go on from; `architecture` holds
-    settings of the network and of the solver. Tasks are streams of the model, or come from `family`, a law over tasks
-    of models like it; those for validation from `validation_family`, where they must not share data with training.
-    Every `validate_every` steps the operator is judged on held-out tasks and, where `checkpoint` names a file, all that
+    `minutes` is the budget (or `settings`, which has all of them). `operator` is "auto", "residual", "informed",
+    "paper", or a trained operator to go on from; `architecture` holds settings of the network and of the solver.
+    `objective` is what a step lowers: "elbo", the paper's; "continuity", cheaper; "prequential", from data alone; or
+    one of your own (`training.objectives`). Tasks are streams of the model, or come from `family`, a law over tasks of
+    models like it; those for validation from `validation_family`, where they must not share data with training. Every
+    `validate_every` steps the operator is judged on the validation set and, where `checkpoint` names a file, all that
     is needed to go on is written there; `resume` goes on from it. Ctrl-C returns the best so far.
     """
-    settings = settings or TrainingSettings()
+    settings = settings or TrainingSettings(minutes=minutes)
+    if minutes is not None and settings.minutes != minutes:
+        settings = dataclasses.replace(settings, minutes=minutes)
     key = checked_key(key)
     model = _trainable(model)
     if isinstance(model, StateSpaceModel) and (settings.segments > 1 or settings.priors != "model"):
         raise InputError("segments and generative priors are for models without dynamics.")
     family = family or ModelFamily(model)
-    build_key, hold_key, run_key = jax.random.split(key, 3)
+    build_key, validation_key, run_key, reference_key = jax.random.split(key, 4)
     design, fresh = _starting_operator(build_key, operator, model, architecture or {})
     weights = eqx.filter(fresh, eqx.is_inexact_array)
     if not jax.tree.leaves(weights):
-        raise InputError(f"the {design.name} operator has nothing to learn: use pfbr.gaussian_operator() as it is.")
+        raise InputError(f'the {design.name} operator has nothing to learn: use method="gaussian" as it is.')
+    chosen = _objective(objective, family, settings, fresh, model)  # refuses before anything is computed
     identity = {
-        "architecture": describe(design),
-        "settings": _repeatable(settings),
+        "architecture": to_json(design),
+        "objective": chosen.name,
+        "settings": dataclasses.asdict(settings),
         "seed": np.asarray(jax.random.key_data(key)).tolist(),
+        "model": f"{type(model).__module__}.{type(model).__qualname__}",
+        "family": type(family).__name__,
     }
     state = TrainingState(fresh, optimiser(settings).init(weights), fresh, 0, 0.0, math.inf, 0, [])
     if resume:
         if checkpoint is None:
             raise InputError("`resume` needs `checkpoint`, the file to go on from.")
         state = read_state(checkpoint, state, identity)
-    draw = _draw(family, settings, fresh, model)  # refuses before anything is computed
-    held = _hold_out(hold_key, validation_family or family, settings)
+    held = _validation_set(validation_key, validation_family or family, settings, chosen)
     report = progress if callable(progress) else (text_bar() if progress else lambda _: None)
     try:
-        for reached in _states(run_key, state, draw, held, report):
+        for reached in _states(run_key, state, chosen, held, report):
             state = reached  # kept when Ctrl-C ends the loop
             if checkpoint is not None and state.step % settings.validate_every == 0:
                 write_state(checkpoint, state, identity)
     except KeyboardInterrupt:
         if not math.isfinite(state.best_score):
             raise  # nothing was validated yet: there is no best to keep
-    provenance = dict(
+    exact_score = None if held.exact_score is None else float(jnp.mean(held.exact_score))
+    told = dict(
         identity,
-        model=f"{type(model).__module__}.{type(model).__qualname__}",
-        family=type(family).__name__,
-        objective=_OBJECTIVES[type(draw)],
         version=VERSION,
         validation_score=state.best_score,
-        exact_score=None if held.exact_score is None else float(jnp.mean(held.exact_score)),
+        exact_score=exact_score,
         steps=state.step,
         seconds=round(state.seconds, 1),
         skipped_tasks=state.skipped,
         history=state.history,
     )
-    return dataclasses.replace(state.best, provenance=json.dumps(files.strict(provenance))), state.history
+    best = dataclasses.replace(state.best, provenance=Provenance(strict(told)))
+    best = with_reference(
+        best, learn_reference_statistics(reference_key, best, family, num_particles=settings.num_particles)
+    )
+    return best, TrainingReport(state.history, state.best_score, exact_score, state.step, state.seconds, state.skipped)
 
 
 def _states(
-    key: Key, state: TrainingState, draw: Draw, held: Held, report: Callable[[Progress], None]
+    key: Key, state: TrainingState, objective: Objective, held: ValidationSet, report: Callable[[Progress], None]
 ) -> Iterator[TrainingState]:
     """The state after every step, until the budget is spent. Randomness depends on the step's number alone."""
-    settings = draw.settings
+    settings = objective.settings
     steps_key, validate_key = jax.random.split(key)
     if state.step == 0:
         state = _validated(validate_key, state, held, math.nan)
@@ -116,7 +143,7 @@ def _states(
         learning_rate = settings.learning_rate * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * fraction)))
         step_key = jax.random.fold_in(steps_key, state.step)
         moved, optimiser_state, loss, skipped = train_step(
-            step_key, draw, state.operator, state.optimiser, jnp.asarray(learning_rate)
+            step_key, objective, state.operator, state.optimiser, jnp.asarray(learning_rate)
         )
         loss = float(loss)  # waits for the step: the clock below is honest
         state = state._replace(
@@ -155,7 +182,7 @@ def _states(
         yield state
 
 
-def _validated(key: Key, state: TrainingState, held: Held, loss: float) -> TrainingState:
+def _validated(key: Key, state: TrainingState, held: ValidationSet, loss: float) -> TrainingState:
     """Judge the operator on the held-out tasks, always with the same draws; the untrained one is judged too, so that
     training can only improve on where it began."""
     score = float(validate(key, state.operator, held))
@@ -172,30 +199,36 @@ def _fraction(settings: TrainingSettings, state: TrainingState) -> float:
     return max(by_steps, state.seconds / settings.seconds)
 
 
-def _draw(family: Family, settings: TrainingSettings, operator: Operator, model: Model) -> Draw:
+def _objective(
+    objective: str | Objective, family: Family, settings: TrainingSettings, operator: Operator, model: Model
+) -> Objective:
     """What a step learns from. Generative priors, segments and gradients through stages belong to the ELBO."""
-    if settings.objective == "predictive":
+    if not isinstance(objective, str):
+        return objective
+    if objective not in OBJECTIVES:
+        raise InputError(f"`objective` must be one of {', '.join(OBJECTIVES)}, or an objective; got {objective!r}.")
+    if objective == "prequential":
         if settings.priors != "model":
-            raise InputError('objective="predictive" starts from the model\'s own prior; use priors="model".')
-        return ForetellingDraw(family, settings)
+            raise InputError('objective="prequential" starts from the model\'s own prior; use priors="model".')
+        return PrequentialObjective(family, settings)
     possible = continuity_applies(operator, model)
-    if settings.objective == "continuity" and not possible:
+    if objective == "continuity" and not possible:
         raise InputError(
             'objective="continuity" needs the residual operator, and a model with dim 2 and no dynamics, whose '
             'posteriors can be sampled on a grid; use objective="elbo".'
         )
     plain = settings.priors == "model" and settings.segments == 1 and not settings.through_stages
-    if settings.objective == "elbo" or not (possible and plain):
-        return TaskDraw(family, settings)
-    return ContinuityDraw(family, settings)
+    if objective == "elbo" or not (possible and plain):
+        return ElboObjective(family, settings)
+    return ContinuityObjective(family, settings)
 
 
-def _hold_out(key: Key, family: Family, settings: TrainingSettings) -> Held:
+def _validation_set(key: Key, family: Family, settings: TrainingSettings, objective: Objective) -> ValidationSet:
     s = settings
-    if s.objective == "predictive":  # all of a long stream counts, not its first segment alone
+    if isinstance(objective, PrequentialObjective):  # all of a long stream counts, not its first segment alone
         length = s.length * s.segments + 1
-        return hold_out(key, family, length, s.validation_tasks, s.num_particles, foretelling=True)
-    return hold_out(key, family, s.length, s.validation_tasks, s.num_particles)
+        return draw_validation_set(key, family, length, s.validation_tasks, s.num_particles, prequential=True)
+    return draw_validation_set(key, family, s.length, s.validation_tasks, s.num_particles)
 
 
 def _trainable(model: Model) -> Model:
@@ -203,7 +236,7 @@ def _trainable(model: Model) -> Model:
     if not has_observations(model):
         raise ModelError(
             f"{type(model).__name__} has no `sample_observation(key, x)`, and training draws its tasks with it. Add "
-            "the method, or use pfbr.gaussian_operator(), which needs no training."
+            "the method, or leave `method` out: the default needs no training."
         )
     return model
 
@@ -216,7 +249,3 @@ def _starting_operator(key, operator, model, architecture) -> tuple[Architecture
         return architecture_of(operator), operator
     design = choose(operator, model, **architecture)
     return design, build(key, design)
-
-
-def _repeatable(settings: TrainingSettings) -> dict:
-    return dataclasses.asdict(settings)

@@ -1,67 +1,15 @@
-"""Priors other than a model's own: a kernel estimate of particles, and mixtures drawn from a Dirichlet process."""
+"""Priors other than a model's own: mixtures drawn from a Dirichlet process, and a model with its prior replaced."""
 
-from abc import abstractmethod
+from typing import Any
 
 import equinox as eqx
 import jax
 from jax import numpy as jnp
-from jaxtyping import Array, Float
 
 from pfbr.models.base import Model
-from pfbr.particles.density import kde_log_density, kde_sample, silverman
-from pfbr.particles.particles import Particles, equally_weighted
-from pfbr.typing import Key, Observation, Point, Points, Scalar
-
-
-class Prior(eqx.Module):
-    """Something to draw an unknown from, with its density."""
-
-    @abstractmethod
-    def sample(self, key: Key) -> Point: ...
-
-    @abstractmethod
-    def log_density(self, x: Point) -> Scalar: ...
-
-
-class KernelPrior(Prior):
-    """The kernel density estimate of a set of particles: how a posterior becomes the next task's prior."""
-
-    particles: Particles
-    bandwidth: Float[Array, " d"]
-
-    def sample(self, key: Key) -> Point:
-        return kde_sample(key, self.particles, self.bandwidth, 1)[0]
-
-    def log_density(self, x: Point) -> Scalar:
-        return kde_log_density(self.particles, self.bandwidth, x[None])[0]
-
-
-def kernel_prior(points: Points) -> KernelPrior:
-    particles = equally_weighted(points)
-    return KernelPrior(particles, silverman(particles))
-
-
-class MixturePrior(Prior):
-    """Σ_k w_k N(mean_k, scale_k scale_kᵀ)."""
-
-    log_weights: Float[Array, " c"]
-    means: Float[Array, "c d"]
-    scales: Float[Array, "c d d"]  # lower triangular
-
-    def sample(self, key: Key) -> Point:
-        which_key, noise_key = jax.random.split(key)
-        which = jax.random.categorical(which_key, self.log_weights)
-        return self.means[which] + self.scales[which] @ jax.random.normal(noise_key, self.means.shape[1:])
-
-    def log_density(self, x: Point) -> Scalar:
-        # The inverses do not depend on x: under vmap over points they are computed once, and each point costs a
-        # product and no triangular solve.
-        eye = jnp.broadcast_to(jnp.eye(x.shape[0], dtype=x.dtype), self.scales.shape)
-        unscales = jax.scipy.linalg.solve_triangular(self.scales, eye, lower=True)
-        z = jnp.einsum("cij,cj->ci", unscales, x - self.means)
-        log_det = jnp.sum(jnp.log(jnp.diagonal(self.scales, axis1=1, axis2=2)), axis=1)
-        constant = log_det + 0.5 * x.shape[0] * jnp.log(2 * jnp.pi)
-        return jax.nn.logsumexp(self.log_weights - 0.5 * jnp.sum(z**2, axis=1) - constant)
+from pfbr.models.unknowns import Unknowns
+from pfbr.particles.mixtures import Distribution, MixtureOfGaussians
+from pfbr.typing import Key, Observation, Point, Scalar
 
 
 class DirichletProcess(eqx.Module):
@@ -77,7 +25,7 @@ class DirichletProcess(eqx.Module):
     spread: float = 1.0
     width: float = 0.5
 
-    def sample(self, key: Key) -> MixturePrior:
+    def sample(self, key: Key) -> MixtureOfGaussians:
         sticks, centres, axes, stds = jax.random.split(key, 4)
         broken = jax.random.beta(sticks, 1.0, self.concentration, (self.components,))
         broken = broken.at[-1].set(1.0)  # the last piece takes what is left, so that the weights sum to one
@@ -87,18 +35,18 @@ class DirichletProcess(eqx.Module):
         rotations, _ = jnp.linalg.qr(jax.random.normal(axes, shape))
         std = self.width * jnp.exp(0.5 * jax.random.normal(stds, shape[:2]))
         covs = jnp.einsum("cij,cj,ckj->cik", rotations, std**2, rotations)
-        return MixturePrior(jnp.log(broken) + log_left, means, jnp.linalg.cholesky(covs))
+        return MixtureOfGaussians(jnp.log(broken) + log_left, means, jnp.linalg.cholesky(covs))
 
 
 class PriorReplaced(Model):
-    """A model without dynamics whose prior is another one."""
+    """A model without dynamics whose prior is another distribution, of its free numbers."""
 
     model: Model
-    prior: Prior
+    prior: Distribution
 
     @property
     def dim(self) -> int:
-        return self.model.dim
+        return self.model.dim  # type: ignore[attr-defined]
 
     def sample_prior(self, key: Key) -> Point:
         return self.prior.sample(key)
@@ -106,8 +54,13 @@ class PriorReplaced(Model):
     def log_prior(self, x: Point) -> Scalar:
         return self.prior.log_density(x)
 
-    def log_likelihood(self, x: Point, observation: Observation) -> Scalar:
-        return self.model.log_likelihood(x, observation)
+    def log_likelihood(self, x: Point, observation: Observation, **given: Any) -> Scalar:
+        unknowns = Unknowns.of(self.model)
+        return self.model.log_likelihood(x if unknowns is None else unknowns.constrain(x), observation, **given)
 
-    def sample_observation(self, key: Key, x: Point) -> Observation:
-        return self.model.sample_observation(key, x)
+    def sample_observation(self, key: Key, x: Point, **given: Any) -> Observation:
+        unknowns = Unknowns.of(self.model)
+        return self.model.sample_observation(key, x if unknowns is None else unknowns.constrain(x), **given)
+
+    def sample_inputs(self, key: Key) -> Any:
+        return self.model.sample_inputs(key)

@@ -17,7 +17,6 @@ class TrainingSettings:
     batch: int = 4  # tasks a step: several priors and truths steady the gradient
     learning_rate: float = 2e-3  # Adam's, falling along a cosine to a twentieth over the budget
     clip: float = 1.0  # largest norm of one task's gradient, so that a single hard task does not decide the step
-    objective: str = "auto"  # "elbo", the paper's; "continuity", cheaper; "predictive", from data (see their files)
     through_stages: bool = False  # gradients through all stages: slower, and not better on what we measured
     priors: str = "model"  # "model", or "generative": mixtures from a Dirichlet process stand in for the prior
     segments: int = 1  # > 1: streams are this many times `length`, cut; a task starts at a random cut
@@ -34,10 +33,6 @@ class TrainingSettings:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise InputError(f"`{name}` must be positive; got {value}.")
-        if self.objective not in ("auto", "elbo", "continuity", "predictive"):
-            raise InputError(
-                f'`objective` must be "auto", "elbo", "continuity" or "predictive"; got {self.objective!r}.'
-            )
         if self.priors not in ("model", "generative"):
             raise InputError(f'`priors` must be "model" or "generative"; got {self.priors!r}.')
 

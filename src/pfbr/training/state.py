@@ -4,14 +4,9 @@ import math
 import os
 from typing import Any, NamedTuple
 
-import equinox as eqx
-import jax
-import numpy as np
-
 from pfbr.errors import FileError
 from pfbr.inference.operator import Operator
-from pfbr.inference.operator_file import filled
-from pfbr.io import containers as files
+from pfbr.io import containers
 
 
 class TrainingState(NamedTuple):
@@ -37,12 +32,12 @@ def write_state(path: str | os.PathLike, state: TrainingState, identity: dict) -
         skipped=state.skipped,
         history=state.history,
     )
-    files.write(path, "checkpoint", header, _arrays(state))
+    containers.write(path, "checkpoint", header, containers.named_leaves((state.operator, state.optimiser, state.best)))
 
 
 def read_state(path: str | os.PathLike, fresh: TrainingState, identity: dict) -> TrainingState:
     """The state in a checkpoint of the same run as `fresh`; another run's checkpoint is refused."""
-    header, arrays = files.read(path, "checkpoint")
+    header, arrays = containers.read(path, "checkpoint")
     for name, value in identity.items():
         if header.get(name) != value:
             raise FileError(
@@ -50,7 +45,7 @@ def read_state(path: str | os.PathLike, fresh: TrainingState, identity: dict) ->
                 "Resume with the same model, settings and seed, or start anew with another file."
             )
     trees = (fresh.operator, fresh.optimiser, fresh.best)
-    operator, optimiser, best = filled(trees, arrays, path)
+    operator, optimiser, best = containers.filled(trees, arrays, path)
     return TrainingState(
         operator,
         optimiser,
@@ -61,8 +56,3 @@ def read_state(path: str | os.PathLike, fresh: TrainingState, identity: dict) ->
         header["skipped"],
         [{name: math.nan if value is None else value for name, value in entry.items()} for entry in header["history"]],
     )
-
-
-def _arrays(state: TrainingState) -> list[np.ndarray]:
-    trees = eqx.filter((state.operator, state.optimiser, state.best), eqx.is_array)
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(trees)]

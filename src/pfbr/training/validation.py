@@ -5,9 +5,9 @@ import jax
 from jax import numpy as jnp
 from jaxtyping import Array, Float
 
-from pfbr.inference.method import trace
+from pfbr.inference.method import record
 from pfbr.inference.operator import Operator
-from pfbr.metrics.prequential import foretell
+from pfbr.metrics.prequential import prequential as prequential_scores
 from pfbr.metrics.scores import cross_entropy
 from pfbr.metrics.truth import exact
 from pfbr.particles.particles import equally_weighted
@@ -15,20 +15,20 @@ from pfbr.training.objectives.elbo import stage_losses
 from pfbr.training.tasks import Family, Task
 from pfbr.typing import Key, Scalar
 
-LOST = 3.0
+MOST_ABOVE_EXACT = 3.0  # nats that a stage can count for
 
 
-class Held(eqx.Module):
-    """Held-out tasks with draws of their true posteriors, made once; arrays have a leading axis over tasks."""
+class ValidationSet(eqx.Module):
+    """ValidationSet-out tasks with draws of their true posteriors, made once; arrays have a leading axis over tasks."""
 
     tasks: Task
     draws: Float[Array, "v t m d"] | None  # None where the model has no exact posterior
     exact_score: Float[Array, "v t"] | None
     num_particles: int = eqx.field(static=True)
-    foretelling: bool = eqx.field(static=True, default=False)  # judged by what is foretold, not by the posterior
+    prequential: bool = eqx.field(static=True, default=False)  # scored by predictions, not by the posterior
 
 
-def hold_out(
+def draw_validation_set(
     key: Key,
     family: Family,
     length: int,
@@ -36,38 +36,39 @@ def hold_out(
     num_particles: int,
     *,
     num_draws: int = 512,
-    foretelling: bool = False,
-) -> Held:
-    """Draw validation tasks, and what exact sampling scores on them; nothing is sampled for `foretelling`."""
+    prequential: bool = False,
+) -> ValidationSet:
+    """Draw validation tasks, and what exact sampling scores on them; nothing is sampled for a `prequential` set."""
     task_key, draw_key, exact_key = jax.random.split(key, 3)
     # the family is an argument: one that holds data would otherwise be compiled in as a constant
     sample = eqx.filter_jit(eqx.filter_vmap(lambda f, k: f.sample(k, length), in_axes=(None, 0)))
     tasks = sample(family, jax.random.split(task_key, num_tasks))
-    if foretelling:
-        return Held(tasks, None, None, num_particles, True)
-    one = eqx.filter_eval_shape(lambda k: exact(*_parts(family.sample(k, length))), task_key)
+    if prequential:
+        return ValidationSet(tasks, None, None, num_particles, True)
+    one = eqx.filter_eval_shape(lambda k: exact_of(family.sample(k, length)), task_key)
     if one is None:
-        return Held(tasks, None, None, num_particles)
+        return ValidationSet(tasks, None, None, num_particles)
     keys = jax.random.split(draw_key, (num_tasks, length)), jax.random.split(exact_key, (num_tasks, length))
 
     def judge(inputs):
         task, draw_keys, exact_keys = inputs
-        truth = exact(task.model, task.observations)
+        truth = exact_of(task)
         draws = jax.vmap(lambda t, k: t.sample(k, num_draws))(truth, draw_keys)
         best = jax.vmap(lambda t, k: t.sample(k, num_particles))(truth, exact_keys)
         return draws, jax.vmap(lambda b, d: cross_entropy(equally_weighted(b), d))(best, draws)
 
     dynamic, static = eqx.partition((tasks, *keys), eqx.is_array)
     draws, score = jax.jit(lambda arrays: jax.lax.map(lambda a: judge(eqx.combine(a, static)), arrays))(dynamic)
-    return Held(tasks, draws, score, num_particles)
+    return ValidationSet(tasks, draws, score, num_particles)
 
 
 @eqx.filter_jit
-def validate(key: Key, operator: Operator, held: Held) -> Scalar:
+def validate(key: Key, operator: Operator, held: ValidationSet) -> Scalar:
     """Cross entropy above exact sampling, mean over tasks and stages; the negative ELBO where no truth is known; for
-    `foretelling`, −log of what was foretold of every observation but the first.
+    a `prequential` set, −log predictive density of every observation but the first.
 
-    A stage counts for at most `LOST` nats: a single stream that goes astray shall not decide which operator is best.
+    A stage counts for at most `MOST_ABOVE_EXACT` nats: a single stream that goes astray shall not decide which
+    operator is best.
     """
     num = held.tasks.observations.shape[0]
     dynamic, static = eqx.partition(held.tasks, eqx.is_array)
@@ -75,17 +76,18 @@ def validate(key: Key, operator: Operator, held: Held) -> Scalar:
     def judge(inputs):
         task_key, arrays, draws, best = inputs
         task = eqx.combine(arrays, static)
-        if held.foretelling:
-            return -jnp.mean(foretell(task_key, operator, task.model, task.observations, held.num_particles)[1:])
+        if held.prequential:
+            return -jnp.mean(prequential_scores(task_key, operator, task.model, task.stream, held.num_particles)[1:])
         if draws is None:
-            return jnp.mean(stage_losses(task_key, operator, task.model, task.observations, held.num_particles))
-        particles = trace(task_key, operator, task.model, task.observations, held.num_particles).particles
+            return jnp.mean(stage_losses(task_key, operator, task, held.num_particles))
+        particles = record(task_key, operator, task.model, task.stream, held.num_particles).particles
         above = jax.vmap(cross_entropy)(particles, draws) - best
-        return jnp.mean(jnp.minimum(jnp.where(jnp.isnan(above), LOST, above), LOST))
+        return jnp.mean(jnp.minimum(jnp.where(jnp.isnan(above), MOST_ABOVE_EXACT, above), MOST_ABOVE_EXACT))
 
     scores = jax.lax.map(judge, (jax.random.split(key, num), dynamic, held.draws, held.exact_score))
     return jnp.mean(scores)
 
 
-def _parts(task: Task):
-    return task.model, task.observations
+def exact_of(task: Task):
+    """The exact posteriors of a task, or None where there is no formula or grid for them."""
+    return exact(task.model, task.stream)

@@ -1,6 +1,6 @@
 """Velocities: the paper's, the training-free one, those learned on top of it, and that of the existence proof."""
 
-from pfbr.flow.velocities.affine import GaussianVelocity
+from pfbr.flow.velocities.affine import AffineVelocity
 from pfbr.flow.velocities.base import Velocity
 from pfbr.flow.velocities.fokker_planck import FokkerPlanckVelocity
 from pfbr.flow.velocities.gated import GatedVelocity
@@ -8,9 +8,9 @@ from pfbr.flow.velocities.informed import InformedVelocity
 from pfbr.flow.velocities.residual import ResidualVelocity
 
 __all__ = [
+    "AffineVelocity",
     "FokkerPlanckVelocity",
     "GatedVelocity",
-    "GaussianVelocity",
     "InformedVelocity",
     "ResidualVelocity",
     "Velocity",

@@ -6,12 +6,12 @@ from jax import numpy as jnp
 from jaxtyping import Array, Float
 
 from pfbr.flow.likelihood import Likelihood
-from pfbr.flow.velocities.base import AffineVelocity
-from pfbr.particles.whitening import Frame, frame_of
+from pfbr.flow.velocities.base import Velocity
+from pfbr.particles.whitening import Whitening, whitening_of
 from pfbr.typing import Key, Matrix, PerParticle, Point, Points, Scalar
 
 
-class Pace(eqx.Module):
+class TimeSchedule(eqx.Module):
     """The time change t(τ) = ((1 + λ)^τ − 1) / λ: short steps first when an observation is sharp.
 
     λ is the root mean square of the whitened scores on arrival: the first move is of that size, and the precision
@@ -33,14 +33,14 @@ class Pace(eqx.Module):
 class View(eqx.Module):
     """A likelihood as the set sees it, in the set's own frame: points w, values ℓ − mean ℓ, scores u = scaleᵀ ∇ℓ."""
 
-    frame: Frame
+    frame: Whitening
     points: Points
     values: PerParticle
     scores: Points
 
 
 def view(support: Points, likelihood: Likelihood) -> View:
-    frame = frame_of(support)
+    frame = whitening_of(support)
     values, scores = likelihood.values_and_scores(support)
     # A particle that the observation rules out (−inf) has no score; it counts like the least likely of the others.
     alive = jnp.isfinite(values) & jnp.all(jnp.isfinite(scores), axis=-1)
@@ -49,10 +49,10 @@ def view(support: Points, likelihood: Likelihood) -> View:
     return View(frame, frame.whiten(support), values - jnp.mean(values), frame.covectors(scores))
 
 
-def pace_of(seen: View) -> Pace:
+def time_schedule_of(seen: View) -> TimeSchedule:
     # Scores that overflow must not stop the clock; 1e-3 is flat enough to count as no time change at all.
     sharpness = jnp.sqrt(jnp.mean(jnp.sum(seen.scores**2, axis=-1)))
-    return Pace(jnp.clip(jax.lax.stop_gradient(sharpness), 1e-3, 1e6))
+    return TimeSchedule(jnp.clip(jax.lax.stop_gradient(sharpness), 1e-3, 1e6))
 
 
 def affine_part(seen: View) -> tuple[Point, Matrix]:
@@ -61,33 +61,35 @@ def affine_part(seen: View) -> tuple[Point, Matrix]:
     If the set is N(0, I) and ℓ is quadratic, ∇·(q v) = −q (ℓ − mean ℓ) holds exactly: the density then follows
     q_t ∝ q_0 exp(t ℓ), and at t = 1 it is the posterior.
     """
-    push = jnp.mean(seen.scores, axis=0)
-    slope = (seen.scores - push).T @ seen.points / seen.points.shape[0]
-    return push, 0.25 * (slope + slope.T)
+    mean_score = jnp.mean(seen.scores, axis=0)
+    slope = (seen.scores - mean_score).T @ seen.points / seen.points.shape[0]
+    return mean_score, 0.25 * (slope + slope.T)
 
 
-class GaussianVelocity(AffineVelocity):
+class AffineVelocity(Velocity):
     """v(w) = ū + ½ C w in the frame of the current particles; no weights at all.
 
     A flat likelihood has no scores, and so moves nothing.
     """
 
-    def open(self, key: Key, support: Points, likelihood: Likelihood) -> Pace:
-        return pace_of(view(support, likelihood))
+    def prepare(self, key: Key, support: Points, likelihood: Likelihood) -> TimeSchedule:
+        return time_schedule_of(view(support, likelihood))
 
     def __call__(
-        self, t: Scalar, points: Points, support: Points, context: Pace, likelihood: Likelihood
+        self, t: Scalar, points: Points, support: Points, context: TimeSchedule, likelihood: Likelihood
     ) -> tuple[Points, Float[Array, " n"]]:
         seen = view(support, likelihood)
-        push, half_slope = affine_part(seen)
+        mean_score, half_curvature = affine_part(seen)
         rate = context.rate(t)
-        velocity = seen.frame.vectors(push + seen.frame.whiten(points) @ half_slope)
-        return rate * velocity, jnp.broadcast_to(rate * jnp.trace(half_slope), points.shape[:1])
+        velocity = seen.frame.vectors(mean_score + seen.frame.whiten(points) @ half_curvature)
+        return rate * velocity, jnp.broadcast_to(rate * jnp.trace(half_curvature), points.shape[:1])
 
-    def tangent(self, support: Points, likelihood: Likelihood) -> tuple[Frame, Point, Matrix]:
+    def tangent(self, support: Points, likelihood: Likelihood) -> tuple[Whitening, Point, Matrix]:
+        """The whitening of the set and, in it, slope ū and curvature M of the quadratic ū·w − ½ wᵀMw that it sees."""
         seen = view(support, likelihood)
-        push, half_slope = affine_part(seen)
-        return seen.frame, push, -2 * half_slope
+        mean_score, half_curvature = affine_part(seen)
+        return seen.frame, mean_score, -2 * half_curvature
 
-    def clock(self, context: Pace, tau: Scalar) -> Scalar:
+    def schedule(self, context: TimeSchedule, tau: Scalar) -> Scalar:
+        """The power t of the likelihood at which the flow is at time τ, from t(0) = 0 to t(1) = 1."""
         return context.time(tau)

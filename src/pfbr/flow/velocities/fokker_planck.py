@@ -8,12 +8,12 @@ from pfbr.flow.likelihood import Likelihood
 from pfbr.flow.velocities.base import Velocity
 from pfbr.models.base import Model
 from pfbr.particles.density import kde_log_density, silverman
+from pfbr.particles.mixtures import Distribution, KernelDensity
 from pfbr.particles.particles import equally_weighted
-from pfbr.training.priors import KernelPrior, Prior, kernel_prior
 from pfbr.typing import Key, PerParticle, Points, Scalar
 
 
-class ModelPrior(Prior):
+class ModelPrior(Distribution):
     """A model's own prior."""
 
     model: Model
@@ -38,11 +38,11 @@ class FokkerPlanckVelocity(Velocity):
     horizon: float = 6.0  # the slowest direction of a posterior no wider than its prior decays as exp(−horizon)
     prior: str = eqx.field(static=True, default="model")
 
-    def open(self, key: Key, support: Points, likelihood: Likelihood) -> Prior | KernelPrior:
-        return ModelPrior(likelihood.model) if self.prior == "model" else kernel_prior(support)
+    def prepare(self, key: Key, support: Points, likelihood: Likelihood) -> Distribution:
+        return ModelPrior(likelihood.model) if self.prior == "model" else KernelDensity.of(support)
 
     def __call__(
-        self, t: Scalar, points: Points, support: Points, context: Prior, likelihood: Likelihood
+        self, t: Scalar, points: Points, support: Points, context: Distribution, likelihood: Likelihood
     ) -> tuple[Points, PerParticle]:
         cloud = equally_weighted(support)
         bandwidth = silverman(cloud)

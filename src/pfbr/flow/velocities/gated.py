@@ -101,7 +101,11 @@ class GatedVelocity(Velocity):
         self.interval = jnp.zeros((context, 2)) if time == "predicted" else None
         self.divergence = divergence
 
-    def open(self, key: Key, support: Points, likelihood: Likelihood) -> Opened:
+    @property
+    def reads_observation(self) -> bool:
+        return self.observation is not None
+
+    def prepare(self, key: Key, support: Points, likelihood: Likelihood) -> Opened:
         context = self.summary(support)
         if self.observation is not None:
             context = jnp.concatenate([context, self.observation(likelihood.observation)])

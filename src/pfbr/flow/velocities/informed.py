@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from pfbr.errors import InputError
 from pfbr.flow.likelihood import Likelihood
 from pfbr.flow.networks import Batch
-from pfbr.flow.velocities.affine import Pace, affine_part, pace_of, view
+from pfbr.flow.velocities.affine import TimeSchedule, affine_part, time_schedule_of, view
 from pfbr.flow.velocities.base import Velocity
 from pfbr.typing import Key, Matrix, PerParticle, Point, Points, Scalar
 
@@ -41,7 +41,7 @@ class Opened(eqx.Module):
     """The factor that was chosen when the batch arrived, and the pace of the flow."""
 
     informed: Informed
-    pace: Pace
+    pace: TimeSchedule
 
 
 class InformedVelocity(Velocity):
@@ -91,15 +91,19 @@ class InformedVelocity(Velocity):
             gate * root @ root.T,
         )
 
-    def open(self, key: Key, support: Points, likelihood: Likelihood) -> Opened:
+    @property
+    def reads_observation(self) -> bool:
+        return True
+
+    def prepare(self, key: Key, support: Points, likelihood: Likelihood) -> Opened:
         informed = self.factor(support, likelihood)
-        return Opened(informed, pace_of(view(support, informed)))
+        return Opened(informed, time_schedule_of(view(support, informed)))
 
     def __call__(
         self, t: Scalar, points: Points, support: Points, context: Opened, likelihood: Likelihood
     ) -> tuple[Points, PerParticle]:
         seen = view(support, context.informed)
-        push, half_slope = affine_part(seen)
+        mean_score, half_curvature = affine_part(seen)
         rate = context.pace.rate(t)
-        velocity = seen.frame.vectors(push + seen.frame.whiten(points) @ half_slope)
-        return rate * velocity, jnp.broadcast_to(rate * jnp.trace(half_slope), points.shape[:1])
+        velocity = seen.frame.vectors(mean_score + seen.frame.whiten(points) @ half_curvature)
+        return rate * velocity, jnp.broadcast_to(rate * jnp.trace(half_curvature), points.shape[:1])

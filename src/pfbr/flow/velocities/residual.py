@@ -5,7 +5,7 @@ from jax import numpy as jnp
 from jaxtyping import Array, Float
 
 from pfbr.flow.likelihood import Likelihood
-from pfbr.flow.velocities.affine import Pace, View, affine_part, pace_of, view
+from pfbr.flow.velocities.affine import TimeSchedule, View, affine_part, time_schedule_of, view
 from pfbr.flow.velocities.base import Velocity
 from pfbr.typing import Key, PerParticle, Points, Scalar
 
@@ -59,14 +59,14 @@ class ResidualVelocity(Velocity):
         local = dim <= FEW_DIMENSIONS if local is None else local
         self.along_own = jnp.zeros((width, dim, dim)) if local else None
 
-    def open(self, key: Key, support: Points, likelihood: Likelihood) -> Pace:
-        return pace_of(view(support, likelihood))
+    def prepare(self, key: Key, support: Points, likelihood: Likelihood) -> TimeSchedule:
+        return time_schedule_of(view(support, likelihood))
 
     def __call__(
-        self, t: Scalar, points: Points, support: Points, context: Pace, likelihood: Likelihood
+        self, t: Scalar, points: Points, support: Points, context: TimeSchedule, likelihood: Likelihood
     ) -> tuple[Points, PerParticle]:
         seen = view(support, likelihood)
-        push, half_slope = affine_part(seen)
+        mean_score, half_curvature = affine_part(seen)
         out, summary = self._last_layer(seen)
         w = seen.points if points is support else seen.frame.whiten(points)
         y1 = self._hidden(w)
@@ -83,8 +83,8 @@ class ResidualVelocity(Velocity):
                 gradient = ((slope1 * self.first[i]) @ self.second) * slope2
                 trace += jnp.sum(gradient * (scores @ self.along_own[:, i, :].T), axis=-1)
         rate = context.rate(t)
-        velocity = seen.frame.vectors(push + w @ half_slope + correction)
-        return rate * velocity, rate * (jnp.trace(half_slope) + trace)
+        velocity = seen.frame.vectors(mean_score + w @ half_curvature + correction)
+        return rate * velocity, rate * (jnp.trace(half_curvature) + trace)
 
     def _hidden(self, w: Points) -> Float[Array, "n h"]:
         return jnp.tanh(w @ self.first + self.first_bias)

@@ -1,1 +1,1 @@
-"""."""
+"""The collocation flow: the continuity equation solved on the particles."""

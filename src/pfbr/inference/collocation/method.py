@@ -3,13 +3,14 @@
 import equinox as eqx
 import jax
 from jax import numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from pfbr.errors import InputError
 from pfbr.flow.likelihood import Likelihood
-from pfbr.inference.collocation.rejuvenation import renew
-from pfbr.inference.collocation.velocity import Cloud, Fields, Rates, choose_fields, rates
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.collocation.rejuvenation import rejuvenate
+from pfbr.inference.collocation.velocity import Fields, Rates, ScoredParticles, choose_fields, rates
+from pfbr.inference.info import Info, Move
+from pfbr.inference.method import Method
 from pfbr.models.base import Model, StateSpaceModel
 from pfbr.particles.particles import Particles, ess, normalise
 from pfbr.particles.qmc import draw_prior, draw_transition
@@ -24,15 +25,14 @@ CAREFUL = 0.05  # a step this much shorter than usual is as short as is worth tr
 LOST = 0.25  # a single step that falls below this is not made
 
 
-class SolvingState(eqx.Module):
-    """The particles with their scores and weights, and how many observations made them."""
+class CollocationState(eqx.Module):
+    """The particles with their scores and weights, and their log evidence so far."""
 
-    cloud: Cloud
-    stage: Float[Array, ""]
+    cloud: ScoredParticles
     log_evidence: Scalar
 
 
-class SolvingOperator(OnlineMethod):
+class CollocationOperator(Method):
     """Moves the particles along the velocity that solves the continuity equation on them (`collocation`), by Heun
     steps as long as the cloud's own speed allows.
 
@@ -44,7 +44,7 @@ class SolvingOperator(OnlineMethod):
     ridge: float = eqx.field(static=True, default=0.01)
     step_length: float = eqx.field(static=True, default=0.2)  # of a step, in units of the cloud's own size
     max_steps: int = eqx.field(static=True, default=96)
-    even: bool = eqx.field(static=True, default=True)
+    qmc: bool = eqx.field(static=True, default=True)
 
     def __check_init__(self):
         if not self.ridge > 0:
@@ -54,21 +54,21 @@ class SolvingOperator(OnlineMethod):
         if self.max_steps < 1:
             raise InputError(f"`max_steps` must be at least 1; got {self.max_steps}.")
 
-    def init(self, key: Key, model: Model, num_particles: int) -> SolvingState:
-        points = draw_prior(key, model, num_particles, even=self.even)
+    def init(self, key: Key, model: Model, num_particles: int) -> CollocationState:
+        points = draw_prior(key, model, num_particles, qmc=self.qmc)
         log_density, scores = jax.vmap(jax.value_and_grad(model.log_prior))(points)
         log_weights = jnp.full((num_particles,), -jnp.log(float(num_particles)), points.dtype)
         zero = jnp.zeros((), points.dtype)
-        return SolvingState(Cloud(points, log_density, scores, log_weights), jnp.zeros((), jnp.int32), zero)
+        return CollocationState(ScoredParticles(points, log_density, scores, log_weights), zero)
 
-    def particles(self, state: SolvingState) -> Particles:
+    def particles(self, state: CollocationState) -> Particles:
         return Particles(state.cloud.points, state.cloud.log_weights, state.cloud.log_density)
 
-    def predict(self, key: Key, model: Model, cloud: Cloud) -> Cloud:
+    def predict(self, key: Key, model: Model, cloud: ScoredParticles) -> ScoredParticles:
         """The dynamics, before an observation is seen; nothing where there are none."""
         if not isinstance(model, StateSpaceModel):
             return cloud
-        moved = draw_transition(key, model, cloud.points, even=self.even)
+        moved = draw_transition(key, model, cloud.points, qmc=self.qmc)
 
         def log_densities(x):
             """Of the law that the moved particles were drawn from, and of the one they stand for."""
@@ -79,11 +79,11 @@ class SolvingOperator(OnlineMethod):
         (target, drawn), scores = jax.lax.map(
             lambda x: (log_densities(x), jax.grad(lambda y: log_densities(y)[0])(x)), moved, batch_size=256
         )
-        return Cloud(moved, drawn, scores, normalise(target - drawn))
+        return ScoredParticles(moved, drawn, scores, normalise(target - drawn))
 
     def update(
-        self, key: Key, model: Model, state: SolvingState, observation: Observation
-    ) -> tuple[SolvingState, dict]:
+        self, key: Key, model: Model, state: CollocationState, observation: Observation
+    ) -> tuple[CollocationState, Info]:
         predict_key, move_key = jax.random.split(key)
         cloud = self.predict(predict_key, model, state.cloud)
         likelihood = Likelihood(model, observation)
@@ -102,15 +102,19 @@ class SolvingOperator(OnlineMethod):
         cloud, log_evidence = jax.lax.cond(
             hard, lambda: _weighed(weigh_key, cloud, likelihood, started), lambda: (moved, log_evidence)
         )
-        info["weighed"] = hard
-        info["log_evidence_increment"] = log_evidence - state.log_evidence
-        info["log_evidence"] = log_evidence
-        info["alive"] = jnp.mean(alive)
-        info["nan"] = jnp.mean(jnp.isnan(values))
-        info["ess"] = ess(cloud.log_weights)
-        return SolvingState(cloud, state.stage + 1, log_evidence), info
+        said = Info(
+            ess=ess(cloud.log_weights),
+            log_predictive=log_evidence - state.log_evidence,
+            move=jnp.where(hard, int(Move.TEMPERED), int(Move.FLOW)),
+            possible=jnp.mean(alive),
+            undefined=jnp.mean(jnp.isnan(values)),
+            details=info,
+        )
+        return CollocationState(cloud, log_evidence), said
 
-    def _move(self, key, cloud: Cloud, likelihood: Likelihood, log_evidence: Scalar) -> tuple[Cloud, Scalar, dict]:
+    def _move(
+        self, key, cloud: ScoredParticles, likelihood: Likelihood, log_evidence: Scalar
+    ) -> tuple[ScoredParticles, Scalar, dict]:
         n, d = cloud.points.shape
         fields = choose_fields(d, n)
 
@@ -134,7 +138,7 @@ class SolvingOperator(OnlineMethod):
             t = jnp.where(1 - t - length < 1e-6, 1.0, t + length)
             cloud, gained = _normalised(cloud)
             poor = ess(cloud.log_weights) < POOR * n
-            cloud = jax.lax.cond(poor, lambda c: renew(renew_key, c), lambda c: c, cloud)
+            cloud = jax.lax.cond(poor, lambda c: rejuvenate(renew_key, c), lambda c: c, cloud)
             care = jnp.where(retry, care / 4, jnp.where(good, jnp.minimum(1.0, 2 * care), 1.0))
             return t, cloud, log_evidence + gained, index + 1, renewals + poor, reweighted + (~good & ~retry), care, key
 
@@ -144,7 +148,7 @@ class SolvingOperator(OnlineMethod):
         _, cloud, log_evidence, steps, renewals, reweighted, _, _ = jax.lax.while_loop(unfinished, step, start)
         return cloud, log_evidence, {"num_steps": steps, "renewals": renewals, "reweighted": reweighted}
 
-    def _heun(self, cloud: Cloud, first: Rates, length, likelihood: Likelihood, fields: Fields):
+    def _heun(self, cloud: ScoredParticles, first: Rates, length, likelihood: Likelihood, fields: Fields):
         """The cloud after one step, and by how many nats of log weight the step disagrees with itself."""
         guess, _ = _normalised(_advance(cloud, first, length))
         second, _ = rates(guess, likelihood, fields, self.ridge)
@@ -156,14 +160,16 @@ class SolvingOperator(OnlineMethod):
         return _advance(cloud, jax.tree.map(lambda a, b: 0.5 * (a + b), first, second), length), error
 
 
-def _normalised(cloud: Cloud) -> tuple[Cloud, Scalar]:
+def _normalised(cloud: ScoredParticles) -> tuple[ScoredParticles, Scalar]:
     """The cloud with weights that sum to one, and the log of what they summed to."""
     counts = cloud.log_weights > jnp.max(cloud.log_weights) - NEGLIGIBLE
     log_weights = jnp.where(counts, cloud.log_weights, -jnp.inf)
     return eqx.tree_at(lambda c: c.log_weights, cloud, normalise(log_weights)), jax.nn.logsumexp(log_weights)
 
 
-def _weighed(key: Key, cloud: Cloud, likelihood: Likelihood, log_evidence: Scalar) -> tuple[Cloud, Scalar]:
+def _weighed(
+    key: Key, cloud: ScoredParticles, likelihood: Likelihood, log_evidence: Scalar
+) -> tuple[ScoredParticles, Scalar]:
     """The same update without any motion: weigh, renew, a part of the observation at a time."""
 
     def part(carry):
@@ -172,14 +178,14 @@ def _weighed(key: Key, cloud: Cloud, likelihood: Likelihood, log_evidence: Scala
         cloud, length = _reweighted(cloud, likelihood, 1 - t, (1 - t) / (MAX_PARTS - index))
         cloud, gained = _normalised(cloud)
         t = jnp.where(1 - t - length < 1e-6, 1.0, t + length)
-        return t, renew(renew_key, cloud), log_evidence + gained, index + 1, key
+        return t, rejuvenate(renew_key, cloud), log_evidence + gained, index + 1, key
 
     start = (jnp.zeros((), cloud.points.dtype), cloud, log_evidence, jnp.zeros((), jnp.int32), key)
     _, cloud, log_evidence, _, _ = jax.lax.while_loop(lambda c: (c[0] < 1) & (c[3] < MAX_PARTS), part, start)
     return cloud, log_evidence
 
 
-def _advance(cloud: Cloud, rate: Rates, length: Scalar) -> Cloud:
+def _advance(cloud: ScoredParticles, rate: Rates, length: Scalar) -> ScoredParticles:
     """One Euler step. A particle that has no weight stays where it is: it has nothing to say, and no way to go."""
     idle = ~jnp.isfinite(cloud.log_weights)
 
@@ -187,7 +193,7 @@ def _advance(cloud: Cloud, rate: Rates, length: Scalar) -> Cloud:
         moved = at + length * slope
         return jnp.where(idle.reshape(-1, *(1,) * (at.ndim - 1)), at, moved)
 
-    return Cloud(
+    return ScoredParticles(
         leaf(cloud.points, rate.points),
         leaf(cloud.log_density, rate.log_density),
         leaf(cloud.scores, rate.scores),
@@ -195,14 +201,16 @@ def _advance(cloud: Cloud, rate: Rates, length: Scalar) -> Cloud:
     )
 
 
-def _is_whole(cloud: Cloud) -> Array:
+def _is_whole(cloud: ScoredParticles) -> Array:
     """Whether every particle that counts is a number. Weights that are none at all fail the test of their ESS."""
     counts = cloud.log_weights > -jnp.inf
     finite = jnp.all(jnp.isfinite(cloud.points), axis=-1) & jnp.isfinite(cloud.log_density)
     return jnp.all(finite | ~counts) & ~jnp.any(jnp.isnan(cloud.log_weights))
 
 
-def _reweighted(cloud: Cloud, likelihood: Likelihood, left: Scalar, shortest: Scalar) -> tuple[Cloud, Scalar]:
+def _reweighted(
+    cloud: ScoredParticles, likelihood: Likelihood, left: Scalar, shortest: Scalar
+) -> tuple[ScoredParticles, Scalar]:
     """The particles where they are, weighted by a part of the likelihood: as much as leaves half of them counting."""
     values, slopes = likelihood.values_and_scores(cloud.points)
     values = jnp.where(jnp.isfinite(values), values, -jnp.inf)
@@ -222,10 +230,10 @@ def _reweighted(cloud: Cloud, likelihood: Likelihood, left: Scalar, shortest: Sc
     low, _ = jax.lax.fori_loop(0, 20, halve, (jnp.zeros_like(left), left))
     length = jnp.where(whole, left, jnp.clip(low, shortest, left))
     scores = cloud.scores + length * jnp.where(jnp.isfinite(slopes), slopes, 0.0)
-    return Cloud(cloud.points, cloud.log_density, scores, weighted(length)), length
+    return ScoredParticles(cloud.points, cloud.log_density, scores, weighted(length)), length
 
 
-def solving_operator(*, step_length: float = 0.2, max_steps: int = 96, even: bool = True) -> SolvingOperator:
+def collocation_operator(*, step_length: float = 0.2, max_steps: int = 96, qmc: bool = True) -> CollocationOperator:
     """An operator that needs no training, for posteriors of any shape in few dimensions (three or so with 256
     particles): curved, thin, or with several modes. In more it becomes the Gaussian one, with weights."""
-    return SolvingOperator(step_length=step_length, max_steps=max_steps, even=even)
+    return CollocationOperator(step_length=step_length, max_steps=max_steps, qmc=qmc)

@@ -5,40 +5,26 @@ with ε ~ N(0, S): mean and covariance of the neighbourhood stay what they were 
 that a thin curve stays thin and two modes stay two). The law of the new particles is a mixture of known Gaussians.
 """
 
-import equinox as eqx
 import jax
 from jax import numpy as jnp
 
-from pfbr.inference.collocation.velocity import Cloud
+from pfbr.inference.collocation.velocity import ScoredParticles
+from pfbr.particles.mixtures import MixtureOfGaussians
 from pfbr.particles.resampling import systematic
-from pfbr.particles.whitening import frame_of
-from pfbr.typing import Key, PerParticle, Points
+from pfbr.particles.whitening import whitening_of
+from pfbr.typing import Key
 
 NEIGHBOURS = 32  # effective number of particles within the kernel's width
 SPREAD = 0.5  # h: zero keeps duplicates, one forgets where in its neighbourhood a particle was
 ROWS = 256  # of the table of pairs that are in memory at once
 
 
-class _Mixture(eqx.Module):
-    """Σ_i N(centre_i, scale_i scale_iᵀ) / n."""
-
-    centres: Points
-    unscales: jax.Array
-    log_dets: PerParticle
-
-    def log_density(self, x):
-        n, d = self.centres.shape
-        z = jnp.einsum("nij,nj->ni", self.unscales, x - self.centres)
-        logs = -0.5 * jnp.sum(z**2, axis=-1) - self.log_dets
-        return jax.nn.logsumexp(logs) - jnp.log(float(n)) - 0.5 * d * jnp.log(2 * jnp.pi)
-
-
-def renew(key: Key, cloud: Cloud) -> Cloud:
+def rejuvenate(key: Key, cloud: ScoredParticles) -> ScoredParticles:
     """As many particles, equally weighted, with the log density and score of the law they were drawn from."""
     keep_key, noise_key = jax.random.split(key)
     n, d = cloud.points.shape
     weights = jnp.exp(cloud.log_weights)
-    frame = frame_of(cloud.points, weights)
+    frame = whitening_of(cloud.points, weights)
     w = frame.whiten(cloud.points)
 
     def neighbourhood(at):
@@ -63,12 +49,12 @@ def renew(key: Key, cloud: Cloud) -> Cloud:
     centres = means[kept] + jnp.sqrt(1 - SPREAD**2) * (w[kept] - means[kept])
     noise = jax.random.normal(noise_key, (n, d), w.dtype)
     new = centres + jnp.einsum("nij,nj->ni", scales[kept], noise)
-    unscales = jax.vmap(lambda scale: jax.scipy.linalg.solve_triangular(scale, eye, lower=True))(scales[kept])
-    mixture = _Mixture(centres, unscales, jnp.sum(jnp.log(jnp.diagonal(scales[kept], axis1=1, axis2=2)), axis=-1))
+    log_weights = jnp.full((n,), -jnp.log(float(n)), w.dtype)
+    mixture = MixtureOfGaussians(log_weights, centres, scales[kept])
     log_density, scores = jax.lax.map(jax.value_and_grad(mixture.log_density), new, batch_size=ROWS)
-    return Cloud(
+    return ScoredParticles(
         frame.restore(new),
         log_density - frame.log_det,
-        scores @ frame.unscale,
-        jnp.full((n,), -jnp.log(float(n)), w.dtype),
+        scores @ frame.inverse_scale,
+        log_weights,
     )

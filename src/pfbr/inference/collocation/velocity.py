@@ -18,7 +18,7 @@ from jax import numpy as jnp
 from jaxtyping import Array, Float
 
 from pfbr.flow.likelihood import Likelihood
-from pfbr.particles.whitening import frame_of
+from pfbr.particles.whitening import whitening_of
 from pfbr.typing import PerParticle, Point, Points, Scalar
 
 PARTICLES_PER_FIELD = 5  # fewer, and the equations fit the accident of the draw
@@ -27,7 +27,7 @@ FIT_RIDGE = 0.01  # of a fit to what the fields leave over
 OUTLIER = 10.0  # a squared score this many times the median counts less, or one particle would rule all others
 
 
-class Cloud(eqx.Module):
+class ScoredParticles(eqx.Module):
     """Particles on their way: each with its log density, its log weight (normalised), and the score of the law that the
     weighted particles stand for, ∇ log of density times weight."""
 
@@ -91,7 +91,7 @@ def _monomials(w: Point, degree: int) -> Float[Array, " m"]:
     return jnp.stack(powers)
 
 
-def rates(cloud: Cloud, likelihood: Likelihood, fields: Fields, ridge: float) -> tuple[Rates, Scalar]:
+def rates(cloud: ScoredParticles, likelihood: Likelihood, fields: Fields, ridge: float) -> tuple[Rates, Scalar]:
     """Where the cloud goes, and how fast: root mean square velocity and stretch, in units of the cloud's own size.
 
     The affine part comes from scores alone and is exact for linear-Gaussian models (see `velocities.gaussian`); the
@@ -99,7 +99,7 @@ def rates(cloud: Cloud, likelihood: Likelihood, fields: Fields, ridge: float) ->
     """
     n, _ = cloud.points.shape
     weights = jnp.exp(cloud.log_weights)
-    frame = frame_of(cloud.points, weights)
+    frame = whitening_of(cloud.points, weights)
     w, own_scores = frame.whiten(cloud.points), frame.covectors(cloud.scores)
 
     def log_likelihood(at: Point) -> Scalar:
@@ -111,9 +111,9 @@ def rates(cloud: Cloud, likelihood: Likelihood, fields: Fields, ridge: float) ->
     weights /= jnp.sum(weights)
     u, own_scores = jnp.where(fine[:, None], u, 0.0), jnp.where(fine[:, None], own_scores, 0.0)
 
-    push = weights @ u
-    slope = (weights[:, None] * (u - push)).T @ w
-    half_slope = 0.25 * (slope + slope.T)
+    mean_score = weights @ u
+    slope = (weights[:, None] * (u - mean_score)).T @ w
+    half_curvature = 0.25 * (slope + slope.T)
 
     # functions, slopes and curvatures of the fields at every particle
     size = jnp.sqrt(weights @ jnp.sum(u**2, axis=-1)) + 1e-12
@@ -131,20 +131,22 @@ def rates(cloud: Cloud, likelihood: Likelihood, fields: Fields, ridge: float) ->
 
     # one equation a particle: ∇·v + v · ∇ log q + ℓ = E ℓ
     effect = (slopes + value[:, :, None] * own_scores[:, None, :]).reshape(n, -1)
-    affine = push + w @ half_slope
-    gap = jnp.trace(half_slope) + jnp.sum(affine * own_scores, axis=-1) + jnp.where(fine, values, 0.0)
+    affine = mean_score + w @ half_curvature
+    gap = jnp.trace(half_curvature) + jnp.sum(affine * own_scores, axis=-1) + jnp.where(fine, values, 0.0)
     squared = jnp.sum(own_scores**2, axis=-1)
     share = weights * jnp.minimum(1.0, OUTLIER * jnp.median(squared) / (squared + 1e-12)) * usable
     share /= jnp.sum(share)
     theta = _least_squares(effect - share @ effect, gap - share @ gap, share, value, ridge).reshape(value.shape[1], -1)
 
     velocity = affine + value @ theta
-    stretch = half_slope + jnp.einsum("nfb,fa->nab", slopes, theta)
-    divergence = jnp.trace(half_slope) + jnp.einsum("nfa,fa->n", slopes, theta)
+    stretch = half_curvature + jnp.einsum("nfb,fa->nab", slopes, theta)
+    divergence = jnp.trace(half_curvature) + jnp.einsum("nfa,fa->n", slopes, theta)
     steepening = jnp.einsum("nfab,fa->nb", curvatures, theta)
     left = gap + effect @ theta.reshape(-1)
     score_rates = -jnp.einsum("nab,na->nb", stretch, own_scores) - steepening + _gradient(left, share, value, slopes)
-    moved = Rates(frame.vectors(velocity), -divergence, score_rates @ frame.unscale, jnp.where(fine, left, -jnp.inf))
+    moved = Rates(
+        frame.vectors(velocity), -divergence, score_rates @ frame.inverse_scale, jnp.where(fine, left, -jnp.inf)
+    )
     typical = jnp.sqrt(share @ jnp.sum(velocity**2, axis=-1)) + jnp.sqrt(share @ jnp.sum(stretch**2, axis=(-2, -1)))
     fastest = jnp.max(jnp.where(share > 0, jnp.sqrt(jnp.sum(stretch**2, axis=(-2, -1))), 0.0))
     return moved, jnp.maximum(typical, FOLDING * fastest)

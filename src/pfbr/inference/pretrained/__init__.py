@@ -1,5 +1,5 @@
 """Operators that come with the package."""
 
-from pfbr.inference.pretrained.catalogue import COMMANDS, shipped
+from pfbr.inference.pretrained.catalogue import NAMES, pretrained
 
-__all__ = ["COMMANDS", "shipped"]
+__all__ = ["NAMES", "pretrained"]

@@ -1,1 +1,1 @@
-"""."""
+"""Is the posterior right: ranks of simulated truths."""

@@ -11,8 +11,8 @@ import numpy as np
 
 from pfbr.checks import checked_key, checked_methods_of, checked_model, checked_num_particles
 from pfbr.errors import FileError, InputError, ModelError
-from pfbr.inference.corrected import Trusted
-from pfbr.inference.method import OnlineMethod
+from pfbr.inference.corrected import Corrected
+from pfbr.inference.method import Method
 from pfbr.inference.session import checked_fit_together
 from pfbr.io.records import read_arrays, write_arrays
 from pfbr.judging.calibration.order_gap import order_gap
@@ -70,7 +70,7 @@ class Calibration:
 
 def calibrate(
     key: Key,
-    method: OnlineMethod,
+    method: Method,
     model: Model,
     *,
     settings: CalibrationSettings = CalibrationSettings(),
@@ -100,7 +100,7 @@ def calibrate(
     if sum(len(ranks) for ranks, _ in parts) < min(MIN_STREAMS, settings.streams):
         raise KeyboardInterrupt
     ranks, whole = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
-    record = conclude(ranks, whole, settings, repaired=isinstance(method, Trusted))
+    record = conclude(ranks, whole, settings, repaired=isinstance(method, Corrected))
     found: dict[str, Any] = {"model": type(model).__name__}
     if gaps is not None and np.all(np.isfinite(gaps)):
         found |= {"order_gap": gaps[0], "noise_gap": gaps[1]}

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 from jax import numpy as jnp
 
-from pfbr.inference.method import OnlineMethod, trace
+from pfbr.inference.method import Method, record
 from pfbr.models.base import Model
 from pfbr.particles.particles import weighted_cov, weighted_mean
 from pfbr.typing import Key
@@ -13,12 +13,12 @@ STREAMS = 32  # a root mean square over so many is known to an eighth
 
 
 @eqx.filter_jit
-def order_gap(key: Key, method: OnlineMethod, model: Model, observations, num_particles: int):
+def order_gap(key: Key, method: Method, model: Model, observations, num_particles: int):
     """Distance of the last means in posterior standard deviations, root mean square over streams and coordinates: of
     two orders with the same draws, and of two runs of the same order with other draws, which is what chance does."""
 
     def end(run_key, stream):
-        particles = jax.tree.map(lambda leaf: leaf[-1], trace(run_key, method, model, stream, num_particles).particles)
+        particles = jax.tree.map(lambda leaf: leaf[-1], record(run_key, method, model, stream, num_particles).particles)
         return weighted_mean(particles), jnp.sqrt(jnp.diagonal(weighted_cov(particles)))
 
     def one(inputs):

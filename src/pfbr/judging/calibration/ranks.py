@@ -15,9 +15,9 @@ from jax import numpy as jnp
 from jaxtyping import Array, Float
 
 from pfbr.errors import ModelError
-from pfbr.inference.method import OnlineMethod, trace
+from pfbr.inference.method import Method, record
 from pfbr.models.base import Model, StateSpaceModel
-from pfbr.training.tasks import simulate
+from pfbr.models.simulate import simulate
 from pfbr.typing import Key, Observation, Observations, PerParticle, Points
 
 STREAMS_AT_ONCE = 20  # between two signs of life
@@ -46,7 +46,7 @@ def simulated_streams(key: Key, model: Model, num: int, length: int) -> tuple[Ar
 
 
 def follow(
-    key: Key, method: OnlineMethod, model: Model, observations: Array, truths: Array, num_particles: int
+    key: Key, method: Method, model: Model, observations: Array, truths: Array, num_particles: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Ranks (streams, stages, d + 1), a few streams at a time, and where all particles were finite (streams, stages).
 
@@ -80,7 +80,7 @@ def _followed(method, model, parts, num_particles):
     def one(inputs):
         stream_key, stream, truth = inputs
         run_key, rank_key = jax.random.split(stream_key)
-        particles = trace(run_key, method, model, stream, num_particles).particles
+        particles = record(run_key, method, model, stream, num_particles).particles
         stages = jnp.arange(stream.shape[0])
 
         def at(stage_inputs):

@@ -24,7 +24,7 @@ def load_digits(split: str) -> Digits:
     """The official "train" (11,769 images) or "test" part (1,932 images); nobody may write into the arrays."""
     if split not in SPLITS:
         raise InputError(f"`split` must be one of {', '.join(SPLITS)}; got {split!r}.")
-    with resources.as_file(resources.files("pfbr.data") / "mnist68.npz") as path, np.load(path) as stored:
+    with resources.as_file(resources.files("pfbr.paper.digits") / "mnist68.npz") as path, np.load(path) as stored:
         digits = Digits(stored[f"x_{split}"], (stored[f"y_{split}"] == 8).astype(np.float32))
     for array in digits:
         array.setflags(write=False)

@@ -7,7 +7,7 @@ from importlib import resources
 import numpy as np
 
 from pfbr.errors import FileError, InputError
-from pfbr.io import containers as files
+from pfbr.io import containers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,14 +54,15 @@ class Reduction:
         return (vectors @ matrix - self.mean @ matrix).astype(np.float32)
 
     def save(self, path: str | os.PathLike) -> None:
-        files.write(path, "reduction", {"share": self.share}, [self.mean, self.components, self.scale])
+        arrays = {"mean": self.mean, "components": self.components, "scale": self.scale}
+        containers.write(path, "reduction", {"share": self.share}, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Reduction":
-        header, arrays = files.read(path, "reduction")
-        if len(arrays) != 3:
-            raise FileError(f"{path} holds {len(arrays)} arrays where a reduction has three; make it again.")
-        return cls(arrays[0], arrays[1], arrays[2], header["share"])
+        header, arrays = containers.read(path, "reduction")
+        if set(arrays) != {"mean", "components", "scale"}:
+            raise FileError(f"{path} holds {', '.join(arrays)}, which is no reduction; make it again.")
+        return cls(**arrays, share=float(header["share"]))
 
 
 def fit_reduction(moments: Moments, num_components: int) -> Reduction:
@@ -87,12 +88,7 @@ def as_vectors(images: np.ndarray) -> np.ndarray:
     return images.reshape(len(images), -1).astype(np.float32) / np.float32(255)
 
 
-def with_intercept(features: np.ndarray) -> np.ndarray:
-    """Features with a constant one appended: its weight is the intercept, an unknown like the others."""
-    return np.concatenate([features, np.ones((*features.shape[:-1], 1), features.dtype)], axis=-1)
-
-
 def shipped_reduction() -> Reduction:
     """The 50 components of the 1.59 million deformed images, as `pfbr data mnist8m` makes them."""
-    with resources.as_file(resources.files("pfbr.data") / "reduction.pfbr") as path:
+    with resources.as_file(resources.files("pfbr.paper.digits") / "reduction.pfbr") as path:
         return Reduction.load(path)

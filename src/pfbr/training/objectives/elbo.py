@@ -1,24 +1,50 @@
 """How wrong an operator is on a stream, without knowing the posterior: the negative ELBO of every stage."""
 
+from typing import ClassVar
+
+import equinox as eqx
 import jax
 from jax import numpy as jnp
 from jaxtyping import Array, Float
 
-from pfbr.flow.likelihood import Likelihood
-from pfbr.inference.operator import Operator, predictive_log_density
-from pfbr.models.base import Model, StateSpaceModel
-from pfbr.particles.particles import Particles, equally_weighted
-from pfbr.typing import Key, Observations
+from pfbr.inference.method import step_key
+from pfbr.inference.operator import Operator
+from pfbr.inference.predictive import predictive_log_density
+from pfbr.models.base import StateSpaceModel
+from pfbr.models.simulate import simulate
+from pfbr.particles.particles import equally_weighted
+from pfbr.training.priors import DirichletProcess, PriorReplaced
+from pfbr.training.segments import segment
+from pfbr.training.settings import TrainingSettings
+from pfbr.training.tasks import Family, Task
+from pfbr.typing import Key
+
+
+class ElboObjective(eqx.Module):
+    """The mean negative ELBO of a family's tasks, perhaps with other priors, perhaps of a later segment of a stream."""
+
+    family: Family
+    settings: TrainingSettings = eqx.field(static=True)
+    name: ClassVar[str] = "elbo"
+
+    def loss(self, key: Key, operator: Operator):
+        """Cumulative loss of one task drawn with `key`."""
+        draw_key, prior_key, cut_key, loss_key = jax.random.split(key, 4)
+        s = self.settings
+        task = self.family.sample(draw_key, s.length * s.segments)
+        if s.priors == "generative":
+            model = PriorReplaced(task.model, DirichletProcess(int(task.model.dim)).sample(prior_key))
+            drawn = simulate(draw_key, model, s.length * s.segments, dt=task.dt, inputs=task.inputs)
+            task = Task(model, drawn.observations, drawn.truths, task.dt, task.inputs)
+        if s.segments > 1:
+            cut = s.length * jax.random.randint(cut_key, (), 0, s.segments)
+            task = segment(prior_key, operator, task, cut, s.length, s.num_particles)
+        losses = stage_losses(loss_key, operator, task, s.num_particles, through_stages=s.through_stages)
+        return jnp.mean(losses)
 
 
 def stage_losses(
-    key: Key,
-    operator: Operator,
-    model: Model,
-    observations: Observations,
-    num_particles: int,
-    *,
-    through_stages: bool = False,
+    key: Key, operator: Operator, task: Task, num_particles: int, *, through_stages: bool = False
 ) -> Float[Array, " t"]:
     """mean_n [log q_m(x_m^n) − log p(x_m^n, O_m)] for m = 1 … T.
 
@@ -28,33 +54,31 @@ def stage_losses(
     Gradients stop between stages unless `through_stages`: an operator then answers for its own update of the
     particles that it was given, and not for what later updates make of them.
     """
-    init_key, steps_key = jax.random.split(key)
-    indices = jnp.arange(observations.shape[0])
+    rows = task.rows
 
     def log_joint(points, stage):
         """log p(x, O_m) of a model without dynamics: all observations up to this stage."""
-        each = jax.vmap(jax.vmap(model.log_likelihood, (None, 0)), (0, None))(points, observations)
-        seen = jnp.sum(jnp.where(indices <= stage, each, 0.0), axis=1)
-        return jax.vmap(model.log_prior)(points) + seen
 
-    def stage_loss(particles: Particles, inputs):
-        stage, step_key, observation = inputs
-        predict_key, move_key = jax.random.split(step_key)
+        def log_likelihoods(row):
+            return row.likelihood(task.model)[1].values(points)
+
+        seen = jnp.sum(jnp.where((rows.number <= stage)[:, None], jax.vmap(log_likelihoods)(rows), 0.0), axis=0)
+        return jax.vmap(task.first_model.log_prior)(points) + seen
+
+    def stage_loss(particles, row):
         if not through_stages:
             particles = jax.lax.stop_gradient(particles)
-        prior = operator.predict(predict_key, model, particles)
-        likelihood = Likelihood(model, observation)
-        moved = operator.move(move_key, prior, likelihood)
+        model, likelihood = row.likelihood(task.model)
+        step = operator.propose(step_key(key, row.number), model, particles, likelihood)
+        points = step.moved.points
         if not isinstance(model, StateSpaceModel):
-            target = log_joint(moved.points, stage)
+            target = log_joint(points, row.number)
         else:
             predictive = predictive_log_density(
-                model, particles.points, prior.points, moved.points, how=operator.predictive
+                model, particles.points, step.prior.points, points, how=operator.predictive
             )
-            target = likelihood.values(moved.points) + predictive
-        after = equally_weighted(moved.points, moved.log_density)
-        return after, jnp.mean(moved.log_density - target)
+            target = likelihood.values(points) + predictive
+        return equally_weighted(points, step.moved.log_density), jnp.mean(step.moved.log_density - target)
 
-    start = operator.init(init_key, model, num_particles).particles
-    keys = jax.random.split(steps_key, observations.shape[0])
-    return jax.lax.scan(stage_loss, start, (indices, keys, observations))[1]
+    begun = operator.init(step_key(key, 0), task.first_model, num_particles)
+    return jax.lax.scan(stage_loss, begun, rows)[1]

@@ -5,10 +5,13 @@ ELBO of the last stage against the posterior of N data. The mean log-likelihood 
 showed stands for that of all, without bias; on the data that moved the particles, to follow them too closely would pay.
 """
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 from jax import numpy as jnp
 
+from pfbr.inference.method import step_key
 from pfbr.inference.operator import Operator
 from pfbr.models.minibatch import MiniBatch
 from pfbr.particles.particles import Particles
@@ -19,18 +22,17 @@ from pfbr.typing import Key, Observations, Scalar
 
 def transport(key: Key, operator: Operator, model: MiniBatch, batches: Observations, num_particles: int) -> Particles:
     """The particles after all batches; gradients go through every stage."""
-    init_key, steps_key = jax.random.split(key)
+    numbers = jnp.arange(1, batches.shape[0] + 1)
 
-    def advance(state, inputs):
-        step_key, batch = inputs
-        return operator.update(step_key, model, state, batch)[0], None
+    def advance(particles, inputs):
+        number, batch = inputs
+        return operator.update(step_key(key, number), model, particles, batch)[0], None
 
-    start = operator.init(init_key, model, num_particles)
-    state, _ = jax.lax.scan(advance, start, (jax.random.split(steps_key, batches.shape[0]), batches))
-    return state.particles
+    begun = operator.init(step_key(key, 0), model, num_particles)
+    return jax.lax.scan(advance, begun, (numbers, batches))[0]
 
 
-class FinalErrorDraw(eqx.Module):
+class FinalErrorObjective(eqx.Module):
     """[mean log q − log prior] / N − mean log p(o | x), after a stream of `settings.length` batches: nats a datum.
 
     o runs over the same number of further batches.
@@ -39,6 +41,7 @@ class FinalErrorDraw(eqx.Module):
     family: Family
     settings: TrainingSettings = eqx.field(static=True)
     num_data: int = eqx.field(static=True)
+    name: ClassVar[str] = "final error"
 
     def loss(self, key: Key, operator: Operator) -> Scalar:
         draw_key, run_key = jax.random.split(key)

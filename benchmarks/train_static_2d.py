@@ -8,7 +8,7 @@ import argparse
 import jax
 
 import pfbr
-from pfbr.inference.ood import learn_reference, remember
+from pfbr.inference.ood import learn_reference_statistics, remember
 from pfbr.training.families import TRAINING
 
 
@@ -27,7 +27,7 @@ def main():
         jax.random.key(args.seed), example, family=family, settings=settings, architecture={"steps": 16}
     )
     operator = remember(
-        operator, learn_reference(jax.random.key(args.seed + 1), operator, family, length=14, streams=64)
+        operator, learn_reference_statistics(jax.random.key(args.seed + 1), operator, family, length=14, streams=64)
     )
     pfbr.save(args.out, operator)
     for entry in history:

@@ -1,0 +1,88 @@
+"""Elapsed times: differences of what users call time, taken where nothing is lost.
+
+Epoch seconds and dates do not fit into float32; their differences do. So they are taken on the host, in float64 or
+between datetimes, and only `dt` is handed on.
+"""
+
+import datetime
+from typing import Any
+
+import numpy as np
+
+from pfbr.errors import InputError
+
+UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0, "D": 86400.0, "W": 604800.0}
+
+
+class Clock:
+    """Turns times into elapsed ones. `start` is the time of the prior; datetimes are counted in `time_unit`."""
+
+    def __init__(self, start: Any = 0.0, time_unit: str | None = None):
+        if time_unit is not None and time_unit not in UNITS:
+            raise InputError(f"`time_unit` must be one of {', '.join(UNITS)}; got {time_unit!r}.")
+        self.time_unit = time_unit
+        self.start = start
+        self._zero = self._moment(start)
+        self.now = 0.0  # since the start, in the units of dt
+
+    def elapsed(self, time: Any) -> float:
+        """From the start to `time`, in the units of dt; float64."""
+        moment = self._moment(time)
+        if isinstance(moment, np.datetime64) != isinstance(self._zero, np.datetime64):
+            if isinstance(moment, np.datetime64):
+                raise InputError(
+                    f"`time` is a date ({time}) and the session's `start` is {self.start!r}: give the session a date "
+                    "too, `Session(model, start=…, time_unit=…)`."
+                )
+            raise InputError(f"the session's `start` is a date ({self.start}); `time` is {time!r}. Give a date.")
+        if isinstance(moment, np.datetime64):
+            seconds = (moment - self._zero) / np.timedelta64(1, "us") * 1e-6
+            return float(seconds / UNITS[self.time_unit or "s"])
+        return float(moment - self._zero)
+
+    def _moment(self, time: Any) -> Any:
+        if isinstance(time, datetime.datetime) and time.tzinfo is not None:
+            time = time.astimezone(datetime.UTC).replace(tzinfo=None)
+        if isinstance(time, datetime.date | np.datetime64 | str):
+            if self.time_unit is None:
+                raise InputError(
+                    f"`time` is a date ({time}): say in which unit your model counts time, "
+                    f"`time_unit=` one of {', '.join(UNITS)}."
+                )
+            try:
+                moment = np.datetime64(time, "us")
+            except ValueError as error:
+                raise InputError(f"`time` is {time!r}, which is no date ({error}).") from None
+            if np.isnat(moment):
+                raise InputError("`time` is not a time (NaT).")
+            return moment
+        try:
+            value = float(time)
+        except (TypeError, ValueError):
+            raise InputError(f"`time` must be a number or a date; got {type(time).__name__}.") from None
+        if not np.isfinite(value):
+            raise InputError(f"`time` must be finite; got {value}.")
+        return value
+
+
+def elapsed_times(times: Any, length: int, *, start: Any = 0.0, time_unit: str | None = None) -> np.ndarray:
+    """dt before each of `length` observations at `times`; they must not go back."""
+    clock = Clock(start, time_unit)
+    values = np.asarray(times)
+    if values.shape != (length,):
+        raise InputError(f"`times` must have one entry for each of the {length} observations; got {values.shape}.")
+    since = np.array([clock.elapsed(_scalar(one)) for one in values], dtype=np.float64)
+    dt = np.diff(since, prepend=0.0)
+    if np.any(dt < 0):
+        at = int(np.argmax(dt < 0))
+        before = start if at == 0 else values[at - 1]
+        raise InputError(
+            f"`times` go back at observation {at + 1}: {values[at]} after {before}. Sort the stream by time, or set "
+            "`start` to the time of the prior."
+        )
+    return dt
+
+
+def _scalar(value: Any) -> Any:
+    """Datetimes as they are, numbers as Python's."""
+    return value if isinstance(value, np.datetime64 | datetime.date | str) else np.asarray(value).item()

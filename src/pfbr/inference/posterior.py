@@ -1,0 +1,187 @@
+"""What is believed after an observation, and after each of a recorded stream: NumPy out, JAX inside."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from jaxtyping import ArrayLike
+
+from pfbr.errors import InputError
+from pfbr.inference.draws import Draws
+from pfbr.inference.info import FIELDS, Info, Move
+from pfbr.models.unknowns import Unknowns
+from pfbr.particles.particles import Particles, weighted_cov
+
+
+class Said:
+    """An `Info` as plain numbers, or arrays over stages: `info.ess`, `info.flagged`, `info.log_predictive` …"""
+
+    ess: Any
+    pareto_k: Any
+    log_predictive: Any
+    log_evidence: Any
+    flagged: Any
+    exact: Any
+    move: Any
+    possible: Any
+    undefined: Any
+    details: dict[str, Any]
+
+    def __init__(self, info: Info):
+        for name in FIELDS:
+            value = getattr(info, name)
+            setattr(self, name, None if value is None else _plain(np.asarray(value)))
+        if self.move is not None and np.ndim(self.move) == 0:
+            self.move = Move(int(self.move)).name.lower().replace("_", " ")
+        self.details = {name: _plain(np.asarray(value)) for name, value in info.details.items()}
+
+    def items(self) -> list[tuple[str, Any]]:
+        """Name and value of everything that the method said."""
+        own = [(name, getattr(self, name)) for name in FIELDS]
+        return [(name, value) for name, value in (*own, *self.details.items()) if value is not None]
+
+    def __repr__(self) -> str:
+        return f"Info({', '.join(f'{name}={_short(value)}' for name, value in self.items())})"
+
+
+class Posterior:
+    """The posterior after an observation. Arrays are NumPy's; they do not change when the session goes on.
+
+    For a model with named unknowns `mean()`, `std()`, `quantile(q)` and `samples` are dicts on the user's scale;
+    `particles` are the free numbers behind them.
+    """
+
+    def __init__(self, particles: Particles, info: Info, unknowns: Unknowns | None = None):
+        self._particles, self._unknowns = particles, unknowns
+        self.info = Said(info)
+
+    @property
+    def _draws(self) -> Draws:
+        return Draws.of(self._particles.points, self._particles.log_weights, self._unknowns)
+
+    @property
+    def particles(self) -> np.ndarray:
+        """(n, d), as they are, with their `weights`"""
+        return np.asarray(self._particles.points)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """(n,), summing to one"""
+        return np.exp(np.asarray(self._particles.log_weights))
+
+    @property
+    def samples(self) -> Any:
+        """(n, …), equally weighted, always"""
+        return self._draws.samples()
+
+    @property
+    def log_density(self) -> np.ndarray | None:
+        """(n,), log q at each particle, where the method carries it"""
+        density = self._particles.log_density
+        return None if density is None else np.asarray(density)
+
+    def mean(self) -> Any:
+        return self._draws.mean()
+
+    def std(self) -> Any:
+        return self._draws.std()
+
+    def cov(self) -> np.ndarray:
+        """(d, d), of the particles."""
+        return np.asarray(weighted_cov(self._particles))
+
+    def quantile(self, q: ArrayLike) -> Any:
+        """Quantiles of each number, shape (*q.shape, …): `quantile([0.05, 0.95])` has two rows."""
+        return self._draws.quantile(q)
+
+    def expectation(self, function: Callable) -> np.ndarray:
+        """E[function(x)] for a function of one x, written with NumPy or JAX."""
+        return self._draws.expectation(function)
+
+    def __repr__(self) -> str:
+        n, d = self.particles.shape
+        return f"Posterior({n} particles in {d}-d, mean {_short(self.mean())})"
+
+
+class Trace:
+    """The posteriors of a recorded stream, arrays (T, …), or of S streams, arrays (S, T, …)."""
+
+    def __init__(self, particles: Particles, info: Info, unknowns: Unknowns | None = None):
+        self._particles, self._unknowns, self._info = particles, unknowns, info
+        self.info = Said(info)
+
+    @property
+    def _draws(self) -> Draws:
+        return Draws.of(self._particles.points, self._particles.log_weights, self._unknowns)
+
+    @property
+    def particles(self) -> np.ndarray:
+        """(…, T, n, d)"""
+        return np.asarray(self._particles.points)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """(…, T, n)"""
+        return np.exp(np.asarray(self._particles.log_weights))
+
+    @property
+    def log_density(self) -> np.ndarray | None:
+        """(…, T, n), where the method carries it"""
+        density = self._particles.log_density
+        return None if density is None else np.asarray(density)
+
+    @property
+    def samples(self) -> Any:
+        """(…, T, n, …), equally weighted"""
+        return self._draws.samples()
+
+    def mean(self) -> Any:
+        """(…, T, …)"""
+        return self._draws.mean()
+
+    def std(self) -> Any:
+        return self._draws.std()
+
+    def cov(self) -> np.ndarray:
+        """(…, T, d, d)"""
+        return np.asarray(weighted_cov(self._particles))
+
+    def quantile(self, q: ArrayLike) -> Any:
+        """(*q.shape, …, T, …)"""
+        return self._draws.quantile(q)
+
+    def __len__(self) -> int:
+        return self.particles.shape[-3]
+
+    def __getitem__(self, stage: int) -> Posterior:
+        """The posterior after one observation of a single stream: `trace[-1]` is the last."""
+        if self.particles.ndim != 3:
+            raise InputError("this trace holds several streams: take its arrays, or run one stream.")
+        if not -len(self) <= stage < len(self):
+            raise InputError(f"this trace has {len(self)} stages; got {stage}.")
+        own = Particles(*(None if part is None else part[stage] for part in _parts(self._particles)))
+        return Posterior(own, _at(self._info, stage), self._unknowns)
+
+    def __repr__(self) -> str:
+        return f"Trace({' x '.join(map(str, self.particles.shape))}: streams, stages, particles, unknowns)"
+
+
+def _parts(particles: Particles):
+    return particles.points, particles.log_weights, particles.log_density
+
+
+def _at(info: Info, stage: int) -> Info:
+    picked = {name: None if getattr(info, name) is None else getattr(info, name)[stage] for name in FIELDS}
+    return Info(**picked, details={name: value[stage] for name, value in info.details.items()})
+
+
+def _plain(value: np.ndarray) -> Any:
+    return value.item() if value.ndim == 0 else value
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {_short(one)}" for name, one in value.items()) + "}"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return np.array2string(value, precision=3, threshold=8) if isinstance(value, np.ndarray) else str(value)

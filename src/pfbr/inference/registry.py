@@ -1,0 +1,77 @@
+"""Methods by name, wherever one is asked for; and the one place where it is decided what a method is wrapped in.
+
+The rivals are looked up here lazily, by name alone: the one place where a room knows of a room below it.
+"""
+
+import importlib
+import os
+from typing import Any
+
+from pfbr.checks import checked_count
+from pfbr.errors import InputError
+from pfbr.inference.method import Method
+from pfbr.models.base import Model
+
+OWN = ("auto", "gaussian", "collocation")
+HELP = (
+    "`auto` (the default); `gaussian`, the bare affine flow; `collocation`, a training-free flow for curved posteriors "
+    "in few dimensions; a trained operator's file or name (`static-2d`, `mixture`); or a rival's name."
+)
+
+
+def as_method(method: str | Method, model: Model, *, history: int = 4096, rows: int | None = None) -> Method:
+    """The method of a name, a file or an object, ready for this model; an error says why it cannot do it.
+
+    `history` is how many rows a method that looks back may keep, 0 for none; no more than `rows`, where their number is
+    known. A trained operator is a candidate flow: its steps are corrected by importance weights.
+    """
+    history = checked_count("history", history, least=0, why="a number of rows to keep")
+    kept = history if rows is None else min(history, rows)
+    chosen = _named(method, model, kept) if isinstance(method, str | os.PathLike) else method
+    from pfbr.inference.corrected import Corrected
+    from pfbr.inference.operator import Operator
+
+    if isinstance(chosen, Operator) and method != "gaussian":
+        chosen = Corrected(chosen, history=kept)
+    if not isinstance(chosen, Method):
+        raise InputError(
+            f"`method` must be a name ({', '.join(OWN)}, a file, a rival), an operator (pfbr.load, pfbr.fit) or a "
+            f"rival; got {type(method).__name__}."
+        )
+    reason = chosen.unsupported(model)
+    if reason is not None:
+        raise InputError(f"{_name(method)} cannot do {type(model).__name__}: {reason}")
+    return chosen
+
+
+def _named(name: str | os.PathLike, model: Model, history: int) -> Any:
+    from pfbr.inference.operator import gaussian_operator
+
+    name = os.fspath(name)
+    if name == "auto":
+        from pfbr.inference.corrected import Corrected
+
+        return Corrected(gaussian_operator(), history=history)
+    if name == "gaussian":
+        return gaussian_operator()
+    if name == "collocation":
+        from pfbr.inference.collocation.method import collocation_operator
+
+        return collocation_operator()
+    from pfbr.inference.pretrained import NAMES, pretrained
+
+    if name in NAMES:
+        return pretrained(name)
+    baselines = importlib.import_module("pfbr.baselines")  # lazily: nothing above imports a rival
+    if name in baselines.REGISTRY:
+        return baselines.make(name, model, history=history)
+    if name.endswith(".pfbr") or os.path.exists(name):
+        from pfbr.inference.operator_file import load
+
+        return load(name)
+    known = ", ".join((*OWN, *NAMES, *baselines.REGISTRY))
+    raise InputError(f"there is no method {name!r}; there are {known}, and operators in .pfbr files.")
+
+
+def _name(method: Any) -> str:
+    return repr(os.fspath(method)) if isinstance(method, str | os.PathLike) else type(method).__name__

@@ -1,0 +1,167 @@
+"""One observation and what came with it, as a user gives them, made ready for compiled functions.
+
+Missing values are told apart here: NaN becomes a finite number and a mask, so that no gradient ever sees it.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jax import numpy as jnp
+from jaxtyping import ArrayLike
+
+from pfbr.checks import as_array
+from pfbr.errors import InputError
+from pfbr.inference.clock import elapsed_times
+from pfbr.inference.method import Stream
+from pfbr.models.base import Model
+from pfbr.models.checks import checked_observation, checked_observations
+from pfbr.models.conditions import Conditions, bind, example_of, observation_shape
+from pfbr.models.needs import all_needs, needs
+
+
+class Row(eqx.Module):
+    """An observation without NaN, the mask of what was seen (None: all), the elapsed time, the inputs."""
+
+    observation: Any
+    observed: Any = None
+    dt: Any = None
+    inputs: Any = None
+
+    def conditions(self, model: Model) -> Conditions:
+        """Conditions of this form, for a method that stores rows to see their shapes."""
+        words = all_needs(model)
+        time = jnp.zeros(()) if "time" in words else None
+        return Conditions(self.dt, time, self.inputs if "inputs" in words else None, self.observed)
+
+
+class RowReader:
+    """Reads the rows of one model; the first one fixes shapes that the model does not tell."""
+
+    def __init__(self, model: Model):
+        self.model = model
+        words = all_needs(model)
+        self.needs_dt = bool(words & {"dt", "time"})
+        self._needs_inputs = "inputs" in words
+        self._always_masked = "observed" in needs(model, "log_likelihood")
+        self._shape = observation_shape(model)
+        self._inputs: Any = None  # their shapes, once seen
+        self._may_have_gaps: bool | None = None  # found out when the first one comes
+
+    def read(self, observation: ArrayLike | None, *, dt: float | None, inputs: Any) -> Row:
+        array = checked_observation(self.model, self._shape, observation)
+        inputs = self._checked_inputs(inputs)
+        if self._shape is None and observation is not None:
+            self._shape = array.shape
+        seen = ~np.isnan(array)
+        if not seen.all() and seen.any():
+            self._check_gaps(inputs)
+        observed = None if seen.all() and not self._always_masked else seen
+        elapsed = None if dt is None else np.asarray(dt, jnp.result_type(float))
+        return Row(np.where(seen, array, 0).astype(array.dtype), observed, elapsed, inputs)
+
+    def read_stream(
+        self, observations: ArrayLike, *, times: Any, inputs: Any, start: Any, time_unit: str | None
+    ) -> tuple[Stream, bool]:
+        """A stream (T, …) or many (S, T, …), and whether it is many. Times are (T,), or (S, T) for many."""
+        array, many = checked_observations(self.model, observations)
+        lead = array.shape[:2] if many else array.shape[:1]
+        if self._shape is None:
+            self._shape = array.shape[len(lead) :]
+        inputs = self._checked_inputs(inputs, lead=lead)
+        seen = ~np.isnan(array)
+        inner = tuple(range(len(lead), array.ndim))
+        partial = seen.any(axis=inner) & ~seen.all(axis=inner) if inner else np.zeros(lead, bool)
+        if partial.any():
+            self._check_gaps(jax.tree.map(lambda leaf: leaf[(0,) * len(lead)], inputs))
+        observed = None if seen.all() and not self._always_masked else jnp.asarray(seen)
+        dt = self._elapsed(times, lead, start, time_unit)
+        filled = jnp.asarray(np.where(seen, array, 0).astype(array.dtype))
+        return Stream(filled, dt, inputs, observed), many
+
+    def example(self) -> Row:
+        """A row such as may come, for what has to be made before the first one is there."""
+        if self._shape is None or (self._needs_inputs and example_of(self.model) is None):
+            raise InputError(
+                f"{type(self.model).__name__} does not tell the shape of an observation and its inputs before one has "
+                "come: update the session first, or give the model `sample_observation` and `sample_inputs`."
+            )
+        inputs = None
+        if self._needs_inputs:
+            shapes = jax.eval_shape(self.model.sample_inputs, jax.random.key(0))
+            inputs = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+        dt = np.asarray(1.0, jnp.result_type(float)) if self.needs_dt else None
+        zeros = np.zeros(self._shape, jnp.result_type(float))
+        return Row(zeros, np.ones(self._shape, bool) if self._always_masked else None, dt, inputs)
+
+    def _elapsed(self, times, lead, start, time_unit):
+        dtype = jnp.result_type(float)
+        if times is None:
+            return jnp.ones(lead, dtype) if self.needs_dt else None
+        if len(lead) == 1:
+            return jnp.asarray(elapsed_times(times, lead[0], start=start, time_unit=time_unit), dtype)
+        rows = np.asarray(times)
+        rows = np.broadcast_to(rows, lead) if rows.ndim == 1 else rows
+        if rows.shape != lead:
+            raise InputError(f"`times` must have shape {lead[1:]} or {lead}; got {np.shape(times)}.")
+        each = [elapsed_times(row, lead[1], start=start, time_unit=time_unit) for row in rows]
+        return jnp.asarray(np.stack(each), dtype)
+
+    def _checked_inputs(self, inputs: Any, lead: tuple[int, ...] = ()) -> Any:
+        name = type(self.model).__name__
+        if inputs is None:
+            if self._needs_inputs:
+                which = [m for m in ("sample_transition", "log_likelihood") if "inputs" in needs(self.model, m)]
+                raise InputError(
+                    f"{name} names `inputs` in `{' and '.join(which) or 'its methods'}`: pass `inputs=` with every "
+                    "observation."
+                )
+            return None
+        if not self._needs_inputs:
+            raise InputError(
+                f"`inputs` were passed, and no method of {name} names them. Write e.g. "
+                "`def log_likelihood(self, x, observation, *, inputs)`, or leave them out."
+            )
+        inputs = jax.tree.map(
+            lambda leaf: as_array(leaf, "inputs"), inputs, is_leaf=lambda leaf: isinstance(leaf, list)
+        )
+        shapes = jax.tree.map(lambda leaf: leaf.shape[len(lead) :], inputs)
+        for leaf in jax.tree.leaves(inputs):
+            if leaf.shape[: len(lead)] != lead:
+                raise InputError(f"`inputs` must lead with {lead}, as the observations do; got shape {leaf.shape}.")
+        if self._inputs is None:
+            self._inputs = self._expected_inputs() or shapes
+        if shapes != self._inputs:
+            raise InputError(f"`inputs` must have the shapes {self._inputs}, as {name} knows them; got {shapes}.")
+        return inputs
+
+    def _expected_inputs(self) -> Any:
+        if example_of(self.model) is None:
+            return None
+        drawn = jax.eval_shape(self.model.sample_inputs, jax.random.key(0))
+        return jax.tree.map(lambda leaf: leaf.shape, drawn)
+
+    def _check_gaps(self, inputs: Any) -> None:
+        """Refuse an observation that is missing in part where the model cannot leave a part out."""
+        if self._may_have_gaps is None:
+            self._may_have_gaps = self._always_masked or self._componentwise(inputs)
+        if not self._may_have_gaps:
+            raise InputError(
+                f"some components of the observation are missing, and `{type(self.model).__name__}.log_likelihood` is "
+                "one number for all of them. Return one for each component where they are independent, or name "
+                "`observed` and leave out what it says; an observation that is missing altogether is None."
+            )
+
+    def _componentwise(self, inputs: Any) -> bool:
+        example = example_of(self.model)
+        if example is None:
+            words = all_needs(self.model)
+            one = jnp.ones(())
+            example = bind(self.model, Conditions(one, one if "time" in words else None, inputs), shape=self._shape)
+        inner = getattr(example, "model", example)
+        given = example._given("log_likelihood") if hasattr(example, "_given") else {}
+        x = jnp.zeros(int(self.model.dim))  # type: ignore[attr-defined]
+        own = example._own(x) if hasattr(example, "_own") else x
+        value = jax.eval_shape(lambda: inner.log_likelihood(own, jnp.zeros(self._shape), **given))
+        return value.ndim > 0

@@ -1,0 +1,97 @@
+"""Files that are whole or not there: everything that is written goes through here."""
+
+import contextlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from pfbr.errors import FileError, InputError
+
+
+@contextlib.contextmanager
+def atomic(path: str | os.PathLike) -> Iterator[IO[bytes]]:
+    """A file to write bytes to, which takes its place when all of it is on disk.
+
+    A kill or an error at any moment leaves what was there before. A disk that is full, or a place that cannot be
+    written to, is an error of one line.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise FileError(f"cannot write {path}: it is a directory. Choose another name.")
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:40]}-", suffix=".part", dir=path.parent)
+    except FileNotFoundError:
+        raise FileError(f"cannot write {path}: the folder {path.parent} does not exist. Create it first.") from None
+    except OSError as error:
+        raise FileError(f"cannot write {path}: {error.strerror}.") from None
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(0o666 & ~_umask())  # mkstemp's files are readable by their owner alone
+        os.replace(temporary, path)
+    except OSError as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"cannot write {path}: {error.strerror or error}.") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_bytes(path: str | os.PathLike, content: bytes) -> None:
+    with atomic(path) as file:
+        file.write(content)
+
+
+def write_text(path: str | os.PathLike, text: str) -> None:
+    write_bytes(path, text.encode())
+
+
+def write_json(path: str | os.PathLike, value: Any) -> None:
+    write_text(path, json.dumps(strict(value), indent=2) + "\n")
+
+
+def make_directory(path: str | os.PathLike) -> Path:
+    """The directory, made where it is not there yet."""
+    path = Path(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"cannot make the directory {path}: {error.strerror}. Choose another place.") from None
+    return path
+
+
+def check_writable(path: Path, *, suffix: str) -> Path:
+    """Refuse an output path before the work, not after it."""
+    if path.suffix != suffix:
+        raise InputError(
+            f"the output must be a {suffix} file; got {str(path)!r}. Write --out {path.stem or 'out'}{suffix}"
+        )
+    if path.is_dir():
+        raise InputError(f"{str(path)!r} is a directory; --out needs a file.")
+    if not path.parent.is_dir():
+        raise FileError(f"there is no directory {str(path.parent)!r} to write {path.name} into. Create it first.")
+    if not os.access(path.parent, os.W_OK):
+        raise FileError(f"the directory {str(path.parent)!r} cannot be written to.")
+    return path
+
+
+def strict(value: Any) -> Any:
+    """JSON has no word for NaN and infinity: null stands for them."""
+    if isinstance(value, dict):
+        return {name: strict(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [strict(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

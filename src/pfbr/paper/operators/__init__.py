@@ -1,0 +1,1 @@
+"""The operators of the paper's experiments, trained by `pfbr reproduce NAME --retrain`."""
