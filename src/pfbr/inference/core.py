@@ -13,8 +13,9 @@ from pfbr.typing import Key, Observation
 
 
 def init(key: Key | int, method: str | Method, model: Model, *, num_particles: int = 256, history: int = 4096) -> State:
-    """The state before any observation."""
-    chosen = as_method(method, checked_model(model), history=history)
+    """The state before any observation; a method that is passed itself is taken as it is."""
+    checked_model(model)
+    chosen = method if isinstance(method, Method) else as_method(method, model, history=history)
     example = RowReader(model).example().conditions(model)
     return start(checked_key(key), chosen, model, checked_num_particles(num_particles), example)
 

@@ -11,7 +11,7 @@ from pfbr.flow.likelihood import Likelihood
 from pfbr.flow.solve import FlowResult, flow
 from pfbr.flow.velocities.affine import AffineVelocity
 from pfbr.inference.correction import continued_log_density, diagnose, static_log_weights
-from pfbr.inference.history import History, empty_history, needs_shape
+from pfbr.inference.history import History, empty_history
 from pfbr.inference.info import Info, Move
 from pfbr.inference.method import Method
 from pfbr.inference.ood import ReferenceStatistics
@@ -139,10 +139,7 @@ class Corrected(Method):
         return None if state.history is None else bool(state.history.holds(row.observation))
 
     def unsupported(self, model: Model) -> str | None:
-        reason = self.operator.unsupported(model)
-        if reason is None and self.history and not isinstance(model, StateSpaceModel):
-            reason = needs_shape(model)
-        return reason
+        return self.operator.unsupported(model)
 
     def _filter(self, key, flow_key, fallback_key, model, state, likelihood):
         """One step of a particle filter whose proposal is dynamics and flow."""

@@ -70,6 +70,7 @@ class Draws:
 
         return self._each(one)
 
+    @property
     def samples(self) -> Any:
         """As many equally weighted draws: the draws themselves where weights are equal, resampled otherwise."""
         kept = systematic_indices(self.weights)

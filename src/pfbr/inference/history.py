@@ -84,7 +84,11 @@ class History(eqx.Module):
 def empty_history(model: Model, capacity: int) -> History:
     """A buffer for rows such as the one that the model is bound to."""
     shape = observation_shape(model)
-    assert shape is not None  # `needs_shape` says so
+    if shape is None:
+        raise InputError(
+            f"this method stores observations, and {type(unbound(model)).__name__} does not tell their shape before "
+            "one has come: add `sample_observation(key, x)`, or update a session first."
+        )
     one = Rows(jnp.zeros(shape), _complete(conditions_of(model), shape))
     stored = jax.tree.map(lambda leaf: jnp.zeros((capacity, *jnp.shape(leaf)), jnp.result_type(leaf)), one)
     return History(stored, jnp.zeros((), jnp.int32))
@@ -94,13 +98,6 @@ def _complete(conditions: Conditions, shape: tuple[int, ...]) -> Conditions:
     """With a mask, so that rows with and without gaps fit into one buffer."""
     observed = jnp.ones(shape, bool) if conditions.observed is None else jnp.asarray(conditions.observed)
     return Conditions(conditions.dt, conditions.time, conditions.inputs, observed, conditions.params)
-
-
-def needs_shape(model: Model) -> str | None:
-    """The reason to refuse a model whose observations have no known shape, or None."""
-    if observation_shape(model) is not None:
-        return None
-    return "it stores observations, and only `sample_observation(key, x)` can tell their shape: add that method."
 
 
 def check_capacity(capacity: int) -> int:

@@ -18,7 +18,7 @@ from jax import numpy as jnp
 from jaxtyping import Array, Int
 
 from pfbr.inference.info import Info
-from pfbr.models.base import Model
+from pfbr.models.base import Model, has_observations
 from pfbr.models.conditions import Conditions, bind
 from pfbr.models.needs import all_needs
 from pfbr.particles.particles import Particles
@@ -41,6 +41,10 @@ class Method(eqx.Module):
     def particles(self, state: Any) -> Particles:
         """The current posterior as weighted particles."""
 
+    def parameters(self, model: Model, state: Any) -> Any:
+        """Static parameters beside the state, one for each particle; None for methods and models without."""
+        return None
+
     def unsupported(self, model: Model) -> str | None:
         """Why this method cannot do the model, in a sentence; None where it can."""
         return None
@@ -60,9 +64,19 @@ def step_key(key: Key, stage: int | Array) -> Key:
     return jax.random.fold_in(key, stage)
 
 
-def start(key: Key, method: Method, model: Model, num_particles: int, example: Conditions | None = None) -> State:
-    """The state before any observation; inputs are trusted (see `pfbr.init` for the checked edge)."""
-    model = bind(model, example or Conditions())
+def start(
+    key: Key,
+    method: Method,
+    model: Model,
+    num_particles: int,
+    example: Conditions | None = None,
+    shape: tuple[int, ...] | None = None,
+) -> State:
+    """The state before any observation; inputs are trusted (see `pfbr.init` for the checked edge).
+
+    `example` and the `shape` of an observation tell methods that store rows what these will look like.
+    """
+    model = bind(model, example or Conditions(), shape=None if has_observations(model) else shape)
     zero = jnp.zeros((), jnp.result_type(float))
     own = method.init(step_key(key, 0), model, num_particles)
     return State(own, jnp.zeros((), jnp.int32), CompensatedSum.zero(), zero)
@@ -113,6 +127,7 @@ class Recorded(eqx.Module):
     particles: Particles
     info: Info
     last: State
+    parameters: Any = None
 
 
 class Stream(eqx.Module):
@@ -129,7 +144,7 @@ def record(key: Key, method: Method, model: Model, stream: Stream | Observations
     """Run one stream from the start, compiled as one scan; inputs are trusted (see `pfbr.run` for the checked edge)."""
     stream = stream if isinstance(stream, Stream) else Stream(jnp.asarray(stream))
     example = _first(stream, model)
-    begun = start(key, method, model, num_particles, example)
+    begun = start(key, method, model, num_particles, example, stream.observations.shape[1:])
 
     def one(state, one_row):
         number = state.stage + 1
@@ -143,10 +158,10 @@ def record(key: Key, method: Method, model: Model, stream: Stream | Observations
             inputs=one_row.inputs,
             observed=one_row.observed,
         )
-        return state, (method.particles(state.own), info)
+        return state, (method.particles(state.own), info, method.parameters(model, state.own))
 
-    last, (particles, info) = jax.lax.scan(one, begun, stream)
-    return Recorded(particles, info, last)
+    last, (particles, info, parameters) = jax.lax.scan(one, begun, stream)
+    return Recorded(particles, info, last, parameters)
 
 
 @eqx.filter_jit

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
 from jaxtyping import ArrayLike
 
@@ -51,8 +52,8 @@ class Posterior:
     `particles` are the free numbers behind them.
     """
 
-    def __init__(self, particles: Particles, info: Info, unknowns: Unknowns | None = None):
-        self._particles, self._unknowns = particles, unknowns
+    def __init__(self, particles: Particles, info: Info, unknowns: Unknowns | None = None, parameters: Any = None):
+        self._particles, self._unknowns, self._parameters = particles, unknowns, parameters
         self.info = Said(info)
 
     @property
@@ -72,7 +73,15 @@ class Posterior:
     @property
     def samples(self) -> Any:
         """(n, …), equally weighted, always"""
-        return self._draws.samples()
+        return self._draws.samples
+
+    @property
+    def parameters(self) -> Draws | None:
+        """Static parameters beside the state, with `mean()`, `std()`, `quantile(q)` and `samples`, shaped as the model
+        has them; sample i goes with sample i of the state. None for models without."""
+        if self._parameters is None:
+            return None
+        return Draws(jax.tree.map(np.asarray, self._parameters), self.weights)
 
     @property
     def log_density(self) -> np.ndarray | None:
@@ -106,8 +115,9 @@ class Posterior:
 class Trace:
     """The posteriors of a recorded stream, arrays (T, …), or of S streams, arrays (S, T, …)."""
 
-    def __init__(self, particles: Particles, info: Info, unknowns: Unknowns | None = None):
+    def __init__(self, particles: Particles, info: Info, unknowns: Unknowns | None = None, parameters: Any = None):
         self._particles, self._unknowns, self._info = particles, unknowns, info
+        self._parameters = parameters
         self.info = Said(info)
 
     @property
@@ -125,6 +135,14 @@ class Trace:
         return np.exp(np.asarray(self._particles.log_weights))
 
     @property
+    def parameters(self) -> Draws | None:
+        """Static parameters beside the state, with `mean()`, `std()`, `quantile(q)` and `samples`, shaped as the model
+        has them; sample i goes with sample i of the state. None for models without."""
+        if self._parameters is None:
+            return None
+        return Draws(jax.tree.map(np.asarray, self._parameters), self.weights)
+
+    @property
     def log_density(self) -> np.ndarray | None:
         """(…, T, n), where the method carries it"""
         density = self._particles.log_density
@@ -133,7 +151,7 @@ class Trace:
     @property
     def samples(self) -> Any:
         """(…, T, n, …), equally weighted"""
-        return self._draws.samples()
+        return self._draws.samples
 
     def mean(self) -> Any:
         """(…, T, …)"""
@@ -160,7 +178,8 @@ class Trace:
         if not -len(self) <= stage < len(self):
             raise InputError(f"this trace has {len(self)} stages; got {stage}.")
         own = Particles(*(None if part is None else part[stage] for part in _parts(self._particles)))
-        return Posterior(own, _at(self._info, stage), self._unknowns)
+        parameters = jax.tree.map(lambda leaf: leaf[stage], self._parameters)
+        return Posterior(own, _at(self._info, stage), self._unknowns, parameters)
 
     def __repr__(self) -> str:
         return f"Trace({' x '.join(map(str, self.particles.shape))}: streams, stages, particles, unknowns)"

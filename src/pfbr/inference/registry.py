@@ -10,7 +10,7 @@ from typing import Any
 from pfbr.checks import checked_count
 from pfbr.errors import InputError
 from pfbr.inference.method import Method
-from pfbr.models.base import Model
+from pfbr.models.base import Model, has_parameters
 
 OWN = ("auto", "gaussian", "collocation")
 HELP = (
@@ -28,11 +28,18 @@ def as_method(method: str | Method, model: Model, *, history: int = 4096, rows: 
     history = checked_count("history", history, least=0, why="a number of rows to keep")
     kept = history if rows is None else min(history, rows)
     chosen = _named(method, model, kept) if isinstance(method, str | os.PathLike) else method
+    from pfbr.flow.velocities.affine import AffineVelocity
     from pfbr.inference.corrected import Corrected
+    from pfbr.inference.nested import Nested
     from pfbr.inference.operator import Operator
 
-    if isinstance(chosen, Operator) and method != "gaussian":
+    if isinstance(chosen, Operator) and not isinstance(chosen.velocity, AffineVelocity):
         chosen = Corrected(chosen, history=kept)
+    if has_parameters(model) and not isinstance(chosen, Nested):
+        raise InputError(
+            f"{type(model).__name__} has parameters beside its state, which {_name(method)} cannot learn: use "
+            'method="auto".'
+        )
     if not isinstance(chosen, Method):
         raise InputError(
             f"`method` must be a name ({', '.join(OWN)}, a file, a rival), an operator (pfbr.load, pfbr.fit) or a "
@@ -45,9 +52,12 @@ def as_method(method: str | Method, model: Model, *, history: int = 4096, rows: 
 
 
 def _named(name: str | os.PathLike, model: Model, history: int) -> Any:
+    from pfbr.inference.nested import Nested
     from pfbr.inference.operator import gaussian_operator
 
     name = os.fspath(name)
+    if name == "auto" and has_parameters(model):
+        return Nested(history=history)
     if name == "auto":
         from pfbr.inference.corrected import Corrected
 

@@ -50,6 +50,11 @@ class RowReader:
         self._may_have_gaps: bool | None = None  # found out when the first one comes
 
     def read(self, observation: ArrayLike | None, *, dt: float | None, inputs: Any) -> Row:
+        if self._shape is None and observation is None:
+            raise InputError(
+                f"nothing was observed, and {type(self.model).__name__} does not tell the shape of an observation "
+                "before one has come: pass NaN in its shape."
+            )
         array = checked_observation(self.model, self._shape, observation)
         inputs = self._checked_inputs(inputs)
         if self._shape is None and observation is not None:

@@ -46,7 +46,7 @@ def run(
     chosen = as_method(method, model, history=history, rows=length)
     said = (record_many if many else record)(key, chosen, model, rows, num_particles)
     refuse_without_posterior(said.particles, said.info, in_words)
-    return Trace(said.particles, _with_evidence(said.info), Unknowns.of(model))
+    return Trace(said.particles, _with_evidence(said.info), Unknowns.of(model), said.parameters)
 
 
 def _with_evidence(info: Info) -> Info:

@@ -51,8 +51,8 @@ class Session:
     """A posterior that is updated as observations come in.
 
     `method` is a name ("auto", "gaussian", a trained operator's file, a rival) or a method itself. `history` is how
-    many rows are kept so that targets stay exact, 0 for none. `start` is the time of the prior. A refused observation leaves
-    the session as it was. `undo` says how many updates in a row can be taken back bit for bit.
+    many rows are kept so that targets stay exact, 0 for none. `start` is the time of the prior. A refused observation
+    leaves the session as it was. `undo` says how many updates in a row can be taken back bit for bit.
     """
 
     def __init__(
@@ -143,8 +143,10 @@ class Session:
 
     def _current(self, row: Row | None = None) -> State:
         if self._state is None:
-            example = (row or self._rows.example()).conditions(self.model)
-            self._state = start(self._key, self.method, self.model, self.num_particles, example)
+            first = row or self._rows.example()
+            shape = np.shape(first.observation)
+            example = first.conditions(self.model)
+            self._state = start(self._key, self.method, self.model, self.num_particles, example, shape)
         return self._state
 
     def _moved_on(self, model: Model, row: Row, number: int, what: str) -> tuple[State, Info]:
@@ -165,4 +167,6 @@ class Session:
         if info.log_predictive is not None:
             total = np.asarray(self.log_evidence)
             info = eqx.tree_at(lambda i: i.log_evidence, info, total, is_leaf=lambda leaf: leaf is None)
-        return Posterior(self.method.particles(self._current().own), info, self._unknowns)
+        own = self._current().own
+        parameters = self.method.parameters(self.model, own)
+        return Posterior(self.method.particles(own), info, self._unknowns, parameters)

@@ -3,30 +3,33 @@
 import importlib
 from typing import Any
 
+import jax
 import numpy as np
 
 from pfbr.errors import InputError
-from pfbr.inference.method import Trace
-from pfbr.inference.session import Posterior
-from pfbr.particles.particles import Particles
+from pfbr.inference.draws import Draws, systematic_indices
+from pfbr.inference.posterior import Posterior, Trace
 
 
 def to_arviz(result: Posterior | Trace, *, name: str = "x", stage: int = -1) -> Any:
     """The posterior of a `Posterior`, or of one `stage` of a `Trace` (`pfbr.run`), as ArviZ reads it.
 
     InferenceData, or a DataTree where arviz is 1.0 or later. One chain of n draws; many streams of a trace become
-    chains. ArviZ's summaries know no weights, so that `posterior` holds equally weighted draws (systematic resampling,
-    the particles themselves where weights are equal) and `weighted_posterior` the particles with their `log_weight`.
-    `sample_stats` belongs to `posterior`, draw by draw: log densities, and what the step said about itself.
+    chains. Unknowns and parameters have the names and shapes that the model gives them; a plain vector is called
+    `name`. ArviZ's summaries know no weights, so that `posterior` holds equally weighted draws and
+    `weighted_posterior` the particles with their `log_weight`. `sample_stats` belongs to `posterior`, draw by draw: log
+    densities, and what the step said about itself.
     """
     arviz = _arviz()
-    points, log_weights, density, info = _parts(result, stage)
-    kept = _resampled(log_weights)
+    values, weights, density, info = _parts(result, stage, name)
+    kept = systematic_indices(weights)
     own: dict[str, np.ndarray] = {} if density is None else {"log_density": density}
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(weights)
     groups: dict[str, dict[str, np.ndarray]] = {
-        "posterior": {name: np.take_along_axis(points, kept[..., None], axis=1)},
-        "weighted_posterior": {name: points, "log_weight": log_weights, **own},
-        "sample_stats": {**{key: np.take_along_axis(value, kept, axis=1) for key, value in own.items()}, **info},
+        "posterior": {key: _picked(value, kept) for key, value in values.items()},
+        "weighted_posterior": {**values, "log_weight": log_weights, **own},
+        "sample_stats": {**{key: _picked(value, kept) for key, value in own.items()}, **info},
     }
     if int(arviz.__version__.split(".")[0]) < 1:  # by number: later ones still answer to the name InferenceData
         made = arviz.from_dict(posterior=groups["posterior"], sample_stats=groups["sample_stats"])
@@ -36,44 +39,46 @@ def to_arviz(result: Posterior | Trace, *, name: str = "x", stage: int = -1) -> 
     return arviz.from_dict(groups)
 
 
-def _parts(result: Posterior | Trace, stage: int):
+def _parts(result: Posterior | Trace, stage: int, name: str):
     """(chain, draw, …) arrays."""
-    if isinstance(result, Posterior):
-        held, info = Particles(result.particles, np.log(result.weights), result.log_density), result.info  # type: ignore[arg-type]
-        many = False
-    elif isinstance(result, Trace):
-        many = result.particles.points.ndim == 4
-        pick = (slice(None), stage) if many else (stage,)
-        length = result.particles.points.shape[-3]
-        if not -length <= stage < length:
-            raise InputError(f"`stage` must lie within the {length} stages of this trace; got {stage}.")
-        parts = (result.particles.points, result.particles.log_weights, result.particles.log_density)
-        held = Particles(*(None if part is None else np.asarray(part)[pick] for part in parts))  # type: ignore[arg-type]
-        info = {key: np.asarray(value)[pick] for key, value in result.info.items()}
+    if isinstance(result, Trace):
+        if not -len(result) <= stage < len(result):
+            raise InputError(f"`stage` must lie within the {len(result)} stages of this trace; got {stage}.")
+        many = result.particles.ndim == 4
+        pick = (slice(None), stage) if many else (None, stage)
+    elif isinstance(result, Posterior):
+        pick = (None,)
     else:
         raise InputError(f"expected a Posterior (Session.update) or a Trace (pfbr.run); got {type(result).__name__}.")
 
-    def chained(array):
-        return np.asarray(array) if many else np.asarray(array)[None]
-
-    points, log_weights = chained(held.points), chained(held.log_weights)
-    density = None if held.log_density is None else chained(held.log_density)
+    weights = np.asarray(result.weights)[pick]
+    values = _named(result._draws, name, pick)
+    if result.parameters is not None:
+        values |= _named(result.parameters, "parameters", pick)
+    density = None if result.log_density is None else np.asarray(result.log_density)[pick]
+    n = weights.shape[1]
     # what is known once per chain is repeated for its draws, as sample_stats wants it
-    repeated = {key: np.repeat(chained(value)[:, None], points.shape[1], axis=1) for key, value in info.items()}
-    return points, log_weights, density, repeated
+    told = [(key, value) for key, value in result.info.items() if not isinstance(value, str)]
+    repeated = {key: np.repeat(np.asarray(value)[pick][:, None], n, axis=1) for key, value in told}
+    return values, weights, density, repeated
 
 
-def _resampled(log_weights: np.ndarray) -> np.ndarray:
-    """Indices of equally weighted draws; every particle once where the weights are equal."""
-    n = log_weights.shape[1]
-    positions = (np.arange(n) + 0.5) / n
-    below = np.cumsum(np.exp(log_weights), axis=1)
-    found = [np.searchsorted(row / row[-1], positions) for row in below]
-    return np.minimum(np.stack(found), n - 1)
+def _named(draws: Draws, name: str, pick) -> dict[str, np.ndarray]:
+    """Leaves by name: a dict keeps its names, anything deeper its path."""
+    leaves = jax.tree_util.tree_leaves_with_path(draws.values)
+
+    def label(path) -> str:
+        return ".".join(str(getattr(entry, "key", getattr(entry, "idx", entry))) for entry in path) or name
+
+    return {label(path): np.asarray(leaf)[pick] for path, leaf in leaves}
+
+
+def _picked(values: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    return np.take_along_axis(values, kept.reshape(*kept.shape, *(1,) * (values.ndim - 2)), axis=1)
 
 
 def _arviz() -> Any:
     try:
         return importlib.import_module("arviz")
     except ImportError:
-        raise InputError("the export needs ArviZ: install it with `pip install arviz`.") from None
+        raise InputError('the export needs ArviZ: install it with `pip install "pfbr[arviz]"`.') from None

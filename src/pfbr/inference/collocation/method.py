@@ -7,8 +7,9 @@ from jaxtyping import Array
 
 from pfbr.errors import InputError
 from pfbr.flow.likelihood import Likelihood
+from pfbr.inference.collocation.fields import Fields, choose_fields
 from pfbr.inference.collocation.rejuvenation import rejuvenate
-from pfbr.inference.collocation.velocity import Fields, Rates, ScoredParticles, choose_fields, rates
+from pfbr.inference.collocation.velocity import Rates, ScoredParticles, rates
 from pfbr.inference.info import Info, Move
 from pfbr.inference.method import Method
 from pfbr.models.base import Model, StateSpaceModel
@@ -16,13 +17,13 @@ from pfbr.particles.particles import Particles, ess, normalise
 from pfbr.particles.qmc import draw_prior, draw_transition
 from pfbr.typing import Key, Observation, Scalar
 
-POOR = 0.5  # share of the particles below which the effective sample size calls for new ones
+WORN = 0.5  # share of the particles below which the effective sample size calls for new ones
 TOLERANCE = 0.3  # nats of log weight by which a step may disagree with itself
 NEGLIGIBLE = 25.0  # nats below the heaviest at which a particle no longer counts, wherever it has gone
 MAX_PARTS = 32  # into which an observation is cut when particles are weighed only
 FAR = 7.0  # lengths of the cloud's own size
 CAREFUL = 0.05  # a step this much shorter than usual is as short as is worth trying
-LOST = 0.25  # a single step that falls below this is not made
+LEAST_ESS = 0.25  # share of the particles: a single step that falls below this is not made
 
 
 class CollocationState(eqx.Module):
@@ -30,6 +31,29 @@ class CollocationState(eqx.Module):
 
     cloud: ScoredParticles
     log_evidence: Scalar
+
+
+class _Way(eqx.Module):
+    """The carry of the flow from t = 0 to 1: `care` shortens steps after one that was not good."""
+
+    key: Key
+    t: Scalar
+    cloud: ScoredParticles
+    log_evidence: Scalar
+    care: Scalar
+    steps: Array
+    rejuvenations: Array
+    reweighted: Array
+
+
+class _Part(eqx.Module):
+    """The carry of weighing a part of the observation at a time."""
+
+    key: Key
+    t: Scalar
+    cloud: ScoredParticles
+    log_evidence: Scalar
+    index: Array
 
 
 class CollocationOperator(Method):
@@ -98,7 +122,7 @@ class CollocationOperator(Method):
         # A flow that broke down on its way, or that went very far, has come to where the particles know nothing: the
         # tail of what was believed. Equations that hold at the particles then say little about where they should be.
         far = info["num_steps"] * self.step_length > FAR
-        hard = far | (info["reweighted"] > 0) | (info["renewals"] > 1)
+        hard = far | (info["reweighted"] > 0) | (info["rejuvenations"] > 1)
         cloud, log_evidence = jax.lax.cond(
             hard, lambda: _weighed(weigh_key, cloud, likelihood, started), lambda: (moved, log_evidence)
         )
@@ -118,35 +142,43 @@ class CollocationOperator(Method):
         n, d = cloud.points.shape
         fields = choose_fields(d, n)
 
-        def unfinished(carry):
-            return (carry[0] < 1) & (carry[3] < self.max_steps)
+        def unfinished(way: _Way):
+            return (way.t < 1) & (way.steps < self.max_steps)
 
-        def step(carry):
-            t, cloud, log_evidence, index, renewals, reweighted, care, key = carry
-            key, renew_key = jax.random.split(key)
-            first, speed = rates(cloud, likelihood, fields, self.ridge)
-            shortest = (1 - t) / (self.max_steps - index)  # the last steps must arrive
-            length = jnp.clip(care * self.step_length / speed, shortest, 1 - t)
-            length = jnp.where(jnp.isfinite(length), length, 1 - t)
-            flowed, error = self._heun(cloud, first, length, likelihood, fields)
-            good = _is_whole(flowed) & (ess(flowed.log_weights) >= LOST * n) & (error < TOLERANCE)
+        def step(way: _Way) -> _Way:
+            key, renew_key = jax.random.split(way.key)
+            first, speed = rates(way.cloud, likelihood, fields, self.ridge)
+            shortest = (1 - way.t) / (self.max_steps - way.steps)  # the last steps must arrive
+            length = jnp.clip(way.care * self.step_length / speed, shortest, 1 - way.t)
+            length = jnp.where(jnp.isfinite(length), length, 1 - way.t)
+            flowed, error = self._heun(way.cloud, first, length, likelihood, fields)
+            good = _is_whole(flowed) & (ess(flowed.log_weights) >= LEAST_ESS * n) & (error < TOLERANCE)
             # a step that is not good is tried again, shorter; the last resort is to weigh particles instead of moving
-            retry = ~good & (care > CAREFUL) & (length > shortest)
-            weighed, weighed_length = _reweighted(cloud, likelihood, 1 - t, shortest)
-            cloud = jax.tree.map(lambda a, b, c: jnp.where(good, a, jnp.where(retry, b, c)), flowed, cloud, weighed)
+            retry = ~good & (way.care > CAREFUL) & (length > shortest)
+            weighed, weighed_length = _reweighted(way.cloud, likelihood, 1 - way.t, shortest)
+            cloud = jax.tree.map(lambda a, b, c: jnp.where(good, a, jnp.where(retry, b, c)), flowed, way.cloud, weighed)
             length = jnp.where(good, length, jnp.where(retry, 0.0, weighed_length))
-            t = jnp.where(1 - t - length < 1e-6, 1.0, t + length)
+            t = jnp.where(1 - way.t - length < 1e-6, 1.0, way.t + length)
             cloud, gained = _normalised(cloud)
-            poor = ess(cloud.log_weights) < POOR * n
-            cloud = jax.lax.cond(poor, lambda c: rejuvenate(renew_key, c), lambda c: c, cloud)
-            care = jnp.where(retry, care / 4, jnp.where(good, jnp.minimum(1.0, 2 * care), 1.0))
-            return t, cloud, log_evidence + gained, index + 1, renewals + poor, reweighted + (~good & ~retry), care, key
+            worn = ess(cloud.log_weights) < WORN * n
+            cloud = jax.lax.cond(worn, lambda c: rejuvenate(renew_key, c), lambda c: c, cloud)
+            care = jnp.where(retry, way.care / 4, jnp.where(good, jnp.minimum(1.0, 2 * way.care), 1.0))
+            return _Way(
+                key,
+                t,
+                cloud,
+                way.log_evidence + gained,
+                care,
+                way.steps + 1,
+                way.rejuvenations + worn,
+                way.reweighted + (~good & ~retry),
+            )
 
-        zero = jnp.zeros((), jnp.int32)
-        dtype = cloud.points.dtype
-        start = (jnp.zeros((), dtype), cloud, log_evidence, zero, zero, zero, jnp.ones((), dtype), key)
-        _, cloud, log_evidence, steps, renewals, reweighted, _, _ = jax.lax.while_loop(unfinished, step, start)
-        return cloud, log_evidence, {"num_steps": steps, "renewals": renewals, "reweighted": reweighted}
+        zero, dtype = jnp.zeros((), jnp.int32), cloud.points.dtype
+        begun = _Way(key, jnp.zeros((), dtype), cloud, log_evidence, jnp.ones((), dtype), zero, zero, zero)
+        end = jax.lax.while_loop(unfinished, step, begun)
+        details = {"num_steps": end.steps, "rejuvenations": end.rejuvenations, "reweighted": end.reweighted}
+        return end.cloud, end.log_evidence, details
 
     def _heun(self, cloud: ScoredParticles, first: Rates, length, likelihood: Likelihood, fields: Fields):
         """The cloud after one step, and by how many nats of log weight the step disagrees with itself."""
@@ -172,17 +204,17 @@ def _weighed(
 ) -> tuple[ScoredParticles, Scalar]:
     """The same update without any motion: weigh, renew, a part of the observation at a time."""
 
-    def part(carry):
-        t, cloud, log_evidence, index, key = carry
-        key, renew_key = jax.random.split(key)
-        cloud, length = _reweighted(cloud, likelihood, 1 - t, (1 - t) / (MAX_PARTS - index))
+    def part(done: _Part) -> _Part:
+        key, renew_key = jax.random.split(done.key)
+        left = 1 - done.t
+        cloud, length = _reweighted(done.cloud, likelihood, left, left / (MAX_PARTS - done.index))
         cloud, gained = _normalised(cloud)
-        t = jnp.where(1 - t - length < 1e-6, 1.0, t + length)
-        return t, rejuvenate(renew_key, cloud), log_evidence + gained, index + 1, key
+        t = jnp.where(left - length < 1e-6, 1.0, done.t + length)
+        return _Part(key, t, rejuvenate(renew_key, cloud), done.log_evidence + gained, done.index + 1)
 
-    start = (jnp.zeros((), cloud.points.dtype), cloud, log_evidence, jnp.zeros((), jnp.int32), key)
-    _, cloud, log_evidence, _, _ = jax.lax.while_loop(lambda c: (c[0] < 1) & (c[3] < MAX_PARTS), part, start)
-    return cloud, log_evidence
+    begun = _Part(key, jnp.zeros((), cloud.points.dtype), cloud, log_evidence, jnp.zeros((), jnp.int32))
+    end = jax.lax.while_loop(lambda done: (done.t < 1) & (done.index < MAX_PARTS), part, begun)
+    return end.cloud, end.log_evidence
 
 
 def _advance(cloud: ScoredParticles, rate: Rates, length: Scalar) -> ScoredParticles:
@@ -223,10 +255,10 @@ def _reweighted(
     def halve(_, bounds):
         low, high = bounds
         middle = 0.5 * (low + high)
-        enough = ess(weighted(middle)) > POOR * n
+        enough = ess(weighted(middle)) > WORN * n
         return jnp.where(enough, middle, low), jnp.where(enough, high, middle)
 
-    whole = ess(weighted(left)) > POOR * n
+    whole = ess(weighted(left)) > WORN * n
     low, _ = jax.lax.fori_loop(0, 20, halve, (jnp.zeros_like(left), left))
     length = jnp.where(whole, left, jnp.clip(low, shortest, left))
     scores = cloud.scores + length * jnp.where(jnp.isfinite(slopes), slopes, 0.0)

@@ -9,19 +9,16 @@ vanishes. v is a combination of fields, r is linear in its coefficients, and eac
 weight of a particle grows: the error of the velocity is not lost but turned into weights.
 """
 
-import itertools
-import math
-
 import equinox as eqx
 import jax
 from jax import numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from pfbr.flow.likelihood import Likelihood
-from pfbr.particles.whitening import whitening_of
-from pfbr.typing import PerParticle, Point, Points, Scalar
+from pfbr.inference.collocation.fields import Fields
+from pfbr.particles.whitening import Whitening, whitening_of
+from pfbr.typing import Matrix, PerParticle, Point, Points, Scalar
 
-PARTICLES_PER_FIELD = 5  # fewer, and the equations fit the accident of the draw
 FOLDING = 0.4  # how much the fastest stretch counts beside the typical one: a step that folds space has no density
 FIT_RIDGE = 0.01  # of a fit to what the fields leave over
 OUTLIER = 10.0  # a squared score this many times the median counts less, or one particle would rule all others
@@ -38,7 +35,7 @@ class ScoredParticles(eqx.Module):
 
 
 class Rates(eqx.Module):
-    """d/dt of a cloud. `log_weights` is ∇·v + v · ∇ log q + ℓ, without the mean: its average is E ℓ = d log Z/dt."""
+    """d/dt of particles. `log_weights` is ∇·v + v · ∇ log q + ℓ, without the mean: its average is E ℓ = d log Z/dt."""
 
     points: Points
     log_density: PerParticle
@@ -46,110 +43,119 @@ class Rates(eqx.Module):
     log_weights: PerParticle
 
 
-class Fields(eqx.Module):
-    """Which fields there are: monomials in w up to `degree`, and the likelihood's own score times those up to
-    `own_degree` (−1: none), each along every axis.
+class Seen(eqx.Module):
+    """Likelihood and density as the particles see them, in their own frame; what is not finite has no weight."""
 
-    The likelihood's own score is what knows where a thin curved posterior runs.
+    whitening: Whitening
+    white: Points
+    weights: PerParticle
+    own_scores: Points
+    values: PerParticle
+    scores: Points
+    fine: Bool[Array, " n"]
+
+
+class Affine(eqx.Module):
+    """The part of the velocity that scores alone give; exact for linear-Gaussian models (`velocities.affine`)."""
+
+    mean_score: Point
+    half_curvature: Matrix
+
+
+class FieldValues(eqx.Module):
+    """Functions, slopes and curvatures of the fields at every particle; zero where they do not exist."""
+
+    values: Float[Array, "n f"]
+    slopes: Float[Array, "n f d"]
+    curvatures: Float[Array, "n f d d"]
+    usable: Bool[Array, " n"]
+
+
+def rates(particles: ScoredParticles, likelihood: Likelihood, fields: Fields, ridge: float) -> tuple[Rates, Scalar]:
+    """Where the particles go, and how fast: root mean square velocity and stretch, in units of the set's own size.
+
+    The affine part comes first; the fields correct what it leaves over, and a ridge on their energy lets them do no
+    more than that.
     """
-
-    dim: int = eqx.field(static=True)
-    degree: int = eqx.field(static=True)
-    own_degree: int = eqx.field(static=True)
-
-    @property
-    def num(self) -> int:
-        """How many fields."""
-        monomials = math.comb(self.dim + self.degree, self.dim)
-        own = math.comb(self.dim + self.own_degree, self.dim) if self.own_degree >= 0 else 0
-        return self.dim * (monomials + self.dim * own)
-
-    def __call__(self, w: Point, own: Point) -> Float[Array, " f"]:
-        """The scalar functions; field (f, a) is function f along axis a."""
-        functions = _monomials(w, self.degree)
-        if self.own_degree >= 0:
-            functions = jnp.concatenate([functions, jnp.outer(_monomials(w, self.own_degree), own).reshape(-1)])
-        return functions
+    seen = look(particles, likelihood)
+    affine = affine_part(seen)
+    basis = evaluate_fields(seen, likelihood, fields)
+    return solve(seen, affine, basis, ridge)
 
 
-def choose_fields(dim: int, num_particles: int) -> Fields:
-    """The richest fields that the particles can tell apart; with very few, affine ones."""
-    for degree, own_degree in ((3, 1), (3, -1), (2, 0), (2, -1)):
-        fields = Fields(dim, degree, own_degree)
-        if fields.num * PARTICLES_PER_FIELD <= num_particles:
-            return fields
-    return Fields(dim, 1, -1)
-
-
-def _monomials(w: Point, degree: int) -> Float[Array, " m"]:
-    powers = [jnp.ones((), w.dtype)]
-    for total in range(1, degree + 1):
-        powers += [
-            math.prod((w[i] for i in chosen), start=jnp.ones((), w.dtype))
-            for chosen in itertools.combinations_with_replacement(range(w.shape[0]), total)
-        ]
-    return jnp.stack(powers)
-
-
-def rates(cloud: ScoredParticles, likelihood: Likelihood, fields: Fields, ridge: float) -> tuple[Rates, Scalar]:
-    """Where the cloud goes, and how fast: root mean square velocity and stretch, in units of the cloud's own size.
-
-    The affine part comes from scores alone and is exact for linear-Gaussian models (see `velocities.gaussian`); the
-    fields correct what it leaves over, and a ridge on their energy lets them do no more than that.
-    """
-    n, _ = cloud.points.shape
-    weights = jnp.exp(cloud.log_weights)
-    frame = whitening_of(cloud.points, weights)
-    w, own_scores = frame.whiten(cloud.points), frame.covectors(cloud.scores)
-
-    def log_likelihood(at: Point) -> Scalar:
-        return likelihood.model.log_likelihood(frame.mean + frame.scale @ at, likelihood.observation)
-
-    values, u = jax.vmap(jax.value_and_grad(log_likelihood))(w)
-    fine = jnp.isfinite(values) & jnp.all(jnp.isfinite(u), axis=-1) & jnp.all(jnp.isfinite(own_scores), axis=-1)
+def look(particles: ScoredParticles, likelihood: Likelihood) -> Seen:
+    """Values and scores of the likelihood in the frame of the set."""
+    weights = jnp.exp(particles.log_weights)
+    whitening = whitening_of(particles.points, weights)
+    white, own_scores = whitening.whiten(particles.points), whitening.covectors(particles.scores)
+    values, scores = jax.vmap(jax.value_and_grad(_in_frame(whitening, likelihood)))(white)
+    fine = jnp.isfinite(values) & jnp.all(jnp.isfinite(scores), -1) & jnp.all(jnp.isfinite(own_scores), -1)
     weights = jnp.where(fine, weights, 0.0)
-    weights /= jnp.sum(weights)
-    u, own_scores = jnp.where(fine[:, None], u, 0.0), jnp.where(fine[:, None], own_scores, 0.0)
+    scores, own_scores = jnp.where(fine[:, None], scores, 0.0), jnp.where(fine[:, None], own_scores, 0.0)
+    return Seen(whitening, white, weights / jnp.sum(weights), own_scores, values, scores, fine)
 
-    mean_score = weights @ u
-    slope = (weights[:, None] * (u - mean_score)).T @ w
-    half_curvature = 0.25 * (slope + slope.T)
 
-    # functions, slopes and curvatures of the fields at every particle
-    size = jnp.sqrt(weights @ jnp.sum(u**2, axis=-1)) + 1e-12
+def affine_part(seen: Seen) -> Affine:
+    mean_score = seen.weights @ seen.scores
+    slope = (seen.weights[:, None] * (seen.scores - mean_score)).T @ seen.white
+    return Affine(mean_score, 0.25 * (slope + slope.T))
+
+
+def evaluate_fields(seen: Seen, likelihood: Likelihood, fields: Fields) -> FieldValues:
+    size = jnp.sqrt(seen.weights @ jnp.sum(seen.scores**2, axis=-1)) + 1e-12
+    log_likelihood = _in_frame(seen.whitening, likelihood)
 
     def functions(at: Point) -> Float[Array, " f"]:
         return fields(at, jax.grad(log_likelihood)(at) / size)
 
-    value = jax.vmap(functions)(w)
-    slopes = jax.vmap(jax.jacfwd(functions))(w)
-    curvatures = jax.vmap(jax.jacfwd(jax.jacfwd(functions)))(w)
-    usable = fine & jnp.all(jnp.isfinite(value), axis=-1) & jnp.all(jnp.isfinite(curvatures), axis=(-3, -2, -1))
+    value = jax.vmap(functions)(seen.white)
+    slopes = jax.vmap(jax.jacfwd(functions))(seen.white)
+    curvatures = jax.vmap(jax.jacfwd(jax.jacfwd(functions)))(seen.white)
+    usable = seen.fine & jnp.all(jnp.isfinite(value), -1) & jnp.all(jnp.isfinite(curvatures), axis=(-3, -2, -1))
     value, slopes, curvatures = (
         jnp.where(usable.reshape(-1, *(1,) * (leaf.ndim - 1)), leaf, 0.0) for leaf in (value, slopes, curvatures)
     )
+    return FieldValues(value, slopes, curvatures, usable)
 
-    # one equation a particle: ∇·v + v · ∇ log q + ℓ = E ℓ
-    effect = (slopes + value[:, :, None] * own_scores[:, None, :]).reshape(n, -1)
-    affine = mean_score + w @ half_curvature
-    gap = jnp.trace(half_curvature) + jnp.sum(affine * own_scores, axis=-1) + jnp.where(fine, values, 0.0)
-    squared = jnp.sum(own_scores**2, axis=-1)
-    share = weights * jnp.minimum(1.0, OUTLIER * jnp.median(squared) / (squared + 1e-12)) * usable
+
+def solve(seen: Seen, affine: Affine, basis: FieldValues, ridge: float) -> tuple[Rates, Scalar]:
+    """One equation a particle, ∇·v + v · ∇ log q + ℓ = E ℓ, in the least-squares sense; and what follows from it."""
+    n, value, slopes = seen.white.shape[0], basis.values, basis.slopes
+    half_curvature = affine.half_curvature
+    effect = (slopes + value[:, :, None] * seen.own_scores[:, None, :]).reshape(n, -1)
+    drift = affine.mean_score + seen.white @ half_curvature
+    gap = jnp.trace(half_curvature) + jnp.sum(drift * seen.own_scores, -1) + jnp.where(seen.fine, seen.values, 0.0)
+    squared = jnp.sum(seen.own_scores**2, axis=-1)
+    share = seen.weights * jnp.minimum(1.0, OUTLIER * jnp.median(squared) / (squared + 1e-12)) * basis.usable
     share /= jnp.sum(share)
     theta = _least_squares(effect - share @ effect, gap - share @ gap, share, value, ridge).reshape(value.shape[1], -1)
 
-    velocity = affine + value @ theta
+    velocity = drift + value @ theta
     stretch = half_curvature + jnp.einsum("nfb,fa->nab", slopes, theta)
     divergence = jnp.trace(half_curvature) + jnp.einsum("nfa,fa->n", slopes, theta)
-    steepening = jnp.einsum("nfab,fa->nb", curvatures, theta)
+    steepening = jnp.einsum("nfab,fa->nb", basis.curvatures, theta)
     left = gap + effect @ theta.reshape(-1)
-    score_rates = -jnp.einsum("nab,na->nb", stretch, own_scores) - steepening + _gradient(left, share, value, slopes)
+    bent = jnp.einsum("nab,na->nb", stretch, seen.own_scores)
+    score_rates = _gradient(left, share, value, slopes) - bent - steepening
     moved = Rates(
-        frame.vectors(velocity), -divergence, score_rates @ frame.inverse_scale, jnp.where(fine, left, -jnp.inf)
+        seen.whitening.vectors(velocity),
+        -divergence,
+        score_rates @ seen.whitening.inverse_scale,
+        jnp.where(seen.fine, left, -jnp.inf),
     )
     typical = jnp.sqrt(share @ jnp.sum(velocity**2, axis=-1)) + jnp.sqrt(share @ jnp.sum(stretch**2, axis=(-2, -1)))
     fastest = jnp.max(jnp.where(share > 0, jnp.sqrt(jnp.sum(stretch**2, axis=(-2, -1))), 0.0))
     return moved, jnp.maximum(typical, FOLDING * fastest)
+
+
+def _in_frame(whitening: Whitening, likelihood: Likelihood):
+    """The log likelihood as a function of the whitened point."""
+
+    def log_likelihood(at: Point) -> Scalar:
+        x = whitening.mean + whitening.scale @ at
+        return likelihood.model.log_likelihood(x, likelihood.observation)
+
+    return log_likelihood
 
 
 def _least_squares(effect: Array, gap: PerParticle, share: PerParticle, value: Array, ridge: float) -> Array:

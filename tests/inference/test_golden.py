@@ -1,13 +1,13 @@
 """The numbers of before: every shipped operator and one update of each method, with explicit keys.
 
 A move or a merge that changes a number is seen here. Whoever changes one on purpose writes the file anew
-(`python -m tests.golden`) and says why in the change.
+(`python -m tests.inference.golden`) and says why in the change.
 """
 
 import numpy as np
 import pytest
 
-from tests.golden import CASES, FILE
+from tests.inference.golden import CASES, FILE
 
 
 @pytest.fixture(scope="module")
