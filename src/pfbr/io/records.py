@@ -7,6 +7,7 @@ import dataclasses
 import json
 import math
 import os
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterable
@@ -20,8 +21,18 @@ from pfbr.io.files import atomic, make_directory, write_json, write_text
 
 SETTINGS, MEASUREMENTS = "settings.json", "measurements.jsonl"
 # What reading a damaged .npz or .json may raise. RuntimeError: `zipfile` takes a changed byte for a password or, by its
-# subclass for what it does not offer, for an unknown compression.
-DAMAGED = (ValueError, OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error)
+# subclass for what it does not offer, for an unknown compression. The last two: NumPy reads an array's header as Python.
+DAMAGED = (
+    ValueError,
+    OSError,
+    EOFError,
+    KeyError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+    SyntaxError,
+    tokenize.TokenError,
+)
 
 
 @dataclasses.dataclass(frozen=True)
