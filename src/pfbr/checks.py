@@ -3,9 +3,10 @@
 import jax
 import numpy as np
 from jax import numpy as jnp
-from jaxtyping import Array, ArrayLike
+from jaxtyping import Array
 
 from pfbr.errors import InputError
+from pfbr.typing import Numbers
 
 
 def checked_key(key) -> Array:
@@ -37,7 +38,7 @@ def checked_num_particles(num_particles) -> int:
     return checked_count("num_particles", num_particles, least=2, why="since a set of particles carries its own spread")
 
 
-def as_array(values: ArrayLike, name: str, *, gaps: bool = False) -> np.ndarray:
+def as_array(values: Numbers, name: str, *, gaps: bool = False) -> np.ndarray:
     """Real numbers in the precision in use; infinite ones are refused, and NaN where there may be no `gaps`."""
     try:
         if np.iscomplexobj(values):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import numpy as jnp
-from weights import filled
+from tests.weights import filled
 
 import pfbr
 from pfbr.flow.likelihood import Likelihood

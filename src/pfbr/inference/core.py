@@ -4,7 +4,7 @@ from typing import Any
 
 from pfbr.checks import checked_key, checked_num_particles
 from pfbr.inference.info import Info
-from pfbr.inference.method import Method, State, advance, start
+from pfbr.inference.method import Given, Method, State, advance, start
 from pfbr.inference.registry import as_method
 from pfbr.inference.rows import RowReader
 from pfbr.models.base import Model
@@ -35,4 +35,4 @@ def step(
     A name is looked up at every call: in a loop, pass the method itself (`pfbr.as_method`).
     """
     chosen = method if isinstance(method, Method) else as_method(method, model)
-    return advance(key, chosen, model, state, observation, dt=dt, inputs=inputs)
+    return advance(key, chosen, model, state, observation, Given(dt, inputs))

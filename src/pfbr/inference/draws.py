@@ -5,10 +5,10 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import ArrayLike
 
 from pfbr.errors import InputError
 from pfbr.models.unknowns import Unknowns
+from pfbr.typing import Numbers
 
 
 class Draws:
@@ -19,7 +19,7 @@ class Draws:
         self._axis = weights.ndim - 1  # the axis of the draws
 
     @classmethod
-    def of(cls, points: ArrayLike, log_weights: ArrayLike, unknowns: Unknowns | None) -> "Draws":
+    def of(cls, points: Numbers, log_weights: Numbers, unknowns: Unknowns | None) -> "Draws":
         """From flat points (…, n, d) of free numbers."""
         flat, weights = np.asarray(points), np.exp(np.asarray(log_weights, dtype=float))
         weights = weights / weights.sum(axis=-1, keepdims=True)
@@ -58,7 +58,7 @@ class Draws:
 
         return self._each(one)
 
-    def quantile(self, q: ArrayLike) -> Any:
+    def quantile(self, q: Numbers) -> Any:
         """Quantiles of each number: shape (*q.shape, …, *shape), quantiles first as NumPy has them."""
         levels = np.asarray(q, dtype=float)
         if np.any((levels < 0) | (levels > 1)) or np.any(np.isnan(levels)):

@@ -3,18 +3,18 @@
 import equinox as eqx
 import jax
 from jax import numpy as jnp
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int
 
 from pfbr.errors import InputError
 from pfbr.models.base import Model
 from pfbr.models.conditions import Conditions, bind, conditions_of, observation_shape, unbound
-from pfbr.typing import Key, Observation, Observations, Point, Scalar
+from pfbr.typing import Key, Observation, Point, Scalar
 
 
 class Rows(eqx.Module):
     """Observations and what came with each; the leading axis runs over rows."""
 
-    observations: Observations
+    observations: Float[Array, "..."]  # one row, or many along the leading axis
     conditions: Conditions
 
     def log_likelihood(self, model: Model, x: Point, index: Array) -> Scalar:

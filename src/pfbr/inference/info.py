@@ -1,11 +1,11 @@
 """What one step says about itself: for looking at, never needed for the next step."""
 
 from enum import IntEnum
+from typing import Any
 
 import equinox as eqx
-from jaxtyping import Array
 
-from pfbr.typing import Scalar
+Told = Any  # a JAX number of one step, or arrays over stages and streams, JAX's or NumPy's; None: not told
 
 
 class Move(IntEnum):
@@ -26,18 +26,18 @@ class Info(eqx.Module):
     meant). `possible` and `undefined` are the shares of the particles at which the log likelihood was finite, and NaN.
     """
 
-    ess: Scalar | None = None
-    pareto_k: Scalar | None = None
-    log_predictive: Scalar | None = None
-    log_evidence: Scalar | None = None
-    flagged: Array | None = None
-    exact: Array | None = None
-    move: Array | None = None
-    possible: Scalar | None = None
-    undefined: Scalar | None = None
-    details: dict[str, Array] = eqx.field(default_factory=dict)  # what only this method has to say
+    ess: Told = None
+    pareto_k: Told = None
+    log_predictive: Told = None
+    log_evidence: Told = None
+    flagged: Told = None
+    exact: Told = None
+    move: Told = None
+    possible: Told = None
+    undefined: Told = None
+    details: dict[str, Any] = eqx.field(default_factory=dict)  # what only this method has to say
 
-    def items(self) -> list[tuple[str, Array]]:
+    def items(self) -> list[tuple[str, Any]]:
         """Name and value of everything that was said, details included."""
         own = [(name, getattr(self, name)) for name in FIELDS]
         return [(name, value) for name, value in (*own, *self.details.items()) if value is not None]

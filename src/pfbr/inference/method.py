@@ -41,6 +41,11 @@ class Method(eqx.Module):
     def particles(self, state: Any) -> Particles:
         """The current posterior as weighted particles."""
 
+    def weigh(self, key: Key, model: Model, state: Any, observation: Observation) -> tuple[Any, Info, Array] | None:
+        """A cheap first try: state and info after weighing alone, and whether that is enough. What `update` would give
+        where it is; None for methods that have no such try."""
+        return None
+
     def parameters(self, model: Model, state: Any) -> Any:
         """Static parameters beside the state, one for each particle; None for methods and models without."""
         return None
@@ -82,35 +87,54 @@ def start(
     return State(own, jnp.zeros((), jnp.int32), CompensatedSum.zero(), zero)
 
 
-def advance(
-    key: Key,
-    method: Method,
-    model: Model,
-    state: State,
-    observation: Observation,
-    *,
-    dt=None,
-    inputs=None,
-    observed=None,
-) -> tuple[State, Info]:
-    """The state after one more observation. `key` is this step's own.
+class Given(eqx.Module):
+    """What comes with one observation: elapsed time, inputs, the mask of what was seen; None is what did not come."""
 
-    `observed` is a mask over the observation, which has no NaN any more; None: all of it was seen.
-    """
-    words = all_needs(model)
-    elapsed = jnp.ones((), state.time.dtype) if dt is None else jnp.asarray(dt, state.time.dtype)
-    time = state.time + elapsed
-    given = Conditions(
-        dt if dt is None else elapsed,
-        time if "time" in words else None,
-        inputs if "inputs" in words else None,
-        observed,
-    )
-    bound = bind(model, given, shape=None if observed is None else jnp.shape(observation))
+    dt: Any = None
+    inputs: Any = None
+    observed: Any = None
+
+
+def advance(
+    key: Key, method: Method, model: Model, state: State, observation: Observation, given: Given = Given()
+) -> tuple[State, Info]:
+    """The state after one more observation, which has no NaN any more. `key` is this step's own."""
+    bound, time = _bound(model, state, observation, given)
     own, info = method.update(key, bound, state.own, observation)
+    return _counted(state, own, info, time, given)
+
+
+def try_weighing(
+    key: Key, method: Method, model: Model, state: State, observation: Observation, given: Given = Given()
+) -> tuple[State, Info, Array] | None:
+    """The same by weighing alone, and whether that is enough; None where the method has no such try."""
+    bound, time = _bound(model, state, observation, given)
+    tried = method.weigh(key, bound, state.own, observation)
+    if tried is None:
+        return None
+    own, info, enough = tried
+    return *_counted(state, own, info, time, given), enough
+
+
+def _bound(model: Model, state: State, observation: Observation, given: Given) -> tuple[Model, Array]:
+    """The model under the conditions of this observation, and the time since the start."""
+    words = all_needs(model)
+    elapsed = jnp.ones((), state.time.dtype) if given.dt is None else jnp.asarray(given.dt, state.time.dtype)
+    time = state.time + elapsed
+    conditions = Conditions(
+        None if given.dt is None else elapsed,
+        time if "time" in words else None,
+        given.inputs if "inputs" in words else None,
+        given.observed,
+    )
+    return bind(model, conditions, shape=None if given.observed is None else jnp.shape(observation)), time
+
+
+def _counted(state: State, own: Any, info: Info, time: Array, given: Given) -> tuple[State, Info]:
+    """The state with the step counted, and its evidence summed."""
     gained = info.log_predictive
-    if observed is not None and gained is not None:  # a gap adds nothing, to the last bit
-        gained = jnp.where(jnp.any(observed), gained, 0.0)
+    if given.observed is not None and gained is not None:  # a gap adds nothing, to the last bit
+        gained = jnp.where(jnp.any(given.observed), gained, 0.0)
     total = state.log_evidence if gained is None else state.log_evidence.add(gained)
     info = eqx.tree_at(
         lambda i: (i.log_predictive, i.log_evidence),
@@ -147,17 +171,8 @@ def record(key: Key, method: Method, model: Model, stream: Stream | Observations
     begun = start(key, method, model, num_particles, example, stream.observations.shape[1:])
 
     def one(state, one_row):
-        number = state.stage + 1
-        state, info = advance(
-            step_key(key, number),
-            method,
-            model,
-            state,
-            one_row.observations,
-            dt=one_row.dt,
-            inputs=one_row.inputs,
-            observed=one_row.observed,
-        )
+        given = Given(one_row.dt, one_row.inputs, one_row.observed)
+        state, info = advance(step_key(key, state.stage + 1), method, model, state, one_row.observations, given)
         return state, (method.particles(state.own), info, method.parameters(model, state.own))
 
     last, (particles, info, parameters) = jax.lax.scan(one, begun, stream)

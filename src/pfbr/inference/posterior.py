@@ -5,13 +5,13 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import ArrayLike
 
 from pfbr.errors import InputError
 from pfbr.inference.draws import Draws
 from pfbr.inference.info import FIELDS, Info, Move
 from pfbr.models.unknowns import Unknowns
 from pfbr.particles.particles import Particles, weighted_cov
+from pfbr.typing import Numbers
 
 
 class Said:
@@ -99,7 +99,7 @@ class Posterior:
         """(d, d), of the particles."""
         return np.asarray(weighted_cov(self._particles))
 
-    def quantile(self, q: ArrayLike) -> Any:
+    def quantile(self, q: Numbers) -> Any:
         """Quantiles of each number, shape (*q.shape, …): `quantile([0.05, 0.95])` has two rows."""
         return self._draws.quantile(q)
 
@@ -164,7 +164,7 @@ class Trace:
         """(…, T, d, d)"""
         return np.asarray(weighted_cov(self._particles))
 
-    def quantile(self, q: ArrayLike) -> Any:
+    def quantile(self, q: Numbers) -> Any:
         """(*q.shape, …, T, …)"""
         return self._draws.quantile(q)
 

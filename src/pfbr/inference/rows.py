@@ -9,16 +9,16 @@ import equinox as eqx
 import jax
 import numpy as np
 from jax import numpy as jnp
-from jaxtyping import ArrayLike
 
 from pfbr.checks import as_array
 from pfbr.errors import InputError
 from pfbr.inference.clock import elapsed_times
-from pfbr.inference.method import Stream
+from pfbr.inference.method import Given, Stream
 from pfbr.models.base import Model
 from pfbr.models.checks import checked_observation, checked_observations
 from pfbr.models.conditions import Conditions, bind, example_of, observation_shape
 from pfbr.models.needs import all_needs, needs
+from pfbr.typing import Numbers
 
 
 class Row(eqx.Module):
@@ -28,6 +28,10 @@ class Row(eqx.Module):
     observed: Any = None
     dt: Any = None
     inputs: Any = None
+
+    @property
+    def given(self) -> Given:
+        return Given(self.dt, self.inputs, self.observed)
 
     def conditions(self, model: Model) -> Conditions:
         """Conditions of this form, for a method that stores rows to see their shapes."""
@@ -49,7 +53,7 @@ class RowReader:
         self._inputs: Any = None  # their shapes, once seen
         self._may_have_gaps: bool | None = None  # found out when the first one comes
 
-    def read(self, observation: ArrayLike | None, *, dt: float | None, inputs: Any) -> Row:
+    def read(self, observation: Numbers | None, *, dt: float | None, inputs: Any) -> Row:
         if self._shape is None and observation is None:
             raise InputError(
                 f"nothing was observed, and {type(self.model).__name__} does not tell the shape of an observation "
@@ -67,7 +71,7 @@ class RowReader:
         return Row(np.where(seen, array, 0).astype(array.dtype), observed, elapsed, inputs)
 
     def read_stream(
-        self, observations: ArrayLike, *, times: Any, inputs: Any, start: Any, time_unit: str | None
+        self, observations: Numbers, *, times: Any, inputs: Any, start: Any, time_unit: str | None
     ) -> tuple[Stream, bool]:
         """A stream (T, …) or many (S, T, …), and whether it is many. Times are (T,), or (S, T) for many."""
         array, many = checked_observations(self.model, observations)

@@ -5,7 +5,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import ArrayLike
 
 from pfbr.checks import checked_key, checked_num_particles
 from pfbr.inference.info import Info
@@ -17,11 +16,12 @@ from pfbr.inference.rows import RowReader
 from pfbr.models.base import Model
 from pfbr.models.checks import checked_methods_of, checked_model
 from pfbr.models.unknowns import Unknowns
+from pfbr.typing import Numbers
 
 
 def run(
     model: Model,
-    observations: ArrayLike,
+    observations: Numbers,
     *,
     times: Any = None,
     inputs: Any = None,

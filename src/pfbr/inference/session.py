@@ -6,13 +6,12 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import ArrayLike
 
 from pfbr.checks import checked_count, checked_key, checked_num_particles
 from pfbr.errors import InputError
 from pfbr.inference.clock import Clock
 from pfbr.inference.info import Info
-from pfbr.inference.method import Method, State, advance, start, step_key
+from pfbr.inference.method import Method, State, advance, start, step_key, try_weighing
 from pfbr.inference.posterior import Posterior
 from pfbr.inference.refusal import refuse_without_posterior
 from pfbr.inference.registry import as_method
@@ -21,21 +20,21 @@ from pfbr.models.base import Model, StateSpaceModel
 from pfbr.models.checks import checked_methods_of, checked_model
 from pfbr.models.inverse_likelihood import InverseLikelihood
 from pfbr.models.unknowns import Unknowns
+from pfbr.typing import Numbers
+
+_start = eqx.filter_jit(start)  # op by op, the first particles would take longer to compile
 
 
 @eqx.filter_jit
 def _step(key, number, method: Method, model: Model, state: State, row: Row):
     """One step with a key that depends on its number; derived inside, where it costs nothing."""
-    return advance(
-        step_key(key, number),
-        method,
-        model,
-        state,
-        row.observation,
-        dt=row.dt,
-        inputs=row.inputs,
-        observed=row.observed,
-    )
+    return advance(step_key(key, number), method, model, state, row.observation, row.given)
+
+
+@eqx.filter_jit
+def _weigh(key, number, method: Method, model: Model, state: State, row: Row):
+    """The cheap first try of the same step, compiled apart: it answers while the rest need not exist yet."""
+    return try_weighing(step_key(key, number), method, model, state, row.observation, row.given)
 
 
 class _Kept(eqx.Module):
@@ -72,6 +71,7 @@ class Session:
         self.num_particles = checked_num_particles(num_particles)
         undo = checked_count("undo", undo, least=0, why="a number of past states to keep")
         self.method = as_method(method, self.model, history=history)
+        self._weighs = type(self.method).weigh is not Method.weigh
         self._unknowns = Unknowns.of(model)
         self._clock = Clock(start, time_unit)
         self._rows = RowReader(self.model)
@@ -80,7 +80,7 @@ class Session:
         self.log_evidence = 0.0
         self._past: deque[_Kept] = deque(maxlen=undo)
 
-    def update(self, observation: ArrayLike | None, *, time: Any = None, inputs: Any = None) -> Posterior:
+    def update(self, observation: Numbers | None, *, time: Any = None, inputs: Any = None) -> Posterior:
         """The posterior after one more observation; None or NaN: what was not observed.
 
         `time` and `inputs` are what the model's methods ask for; without a time, one unit has passed.
@@ -97,7 +97,7 @@ class Session:
         self._keep(state, self.stage + 1, now, info)
         return self._posterior(info)
 
-    def retract(self, observation: ArrayLike | None = None, *, inputs: Any = None) -> Posterior:
+    def retract(self, observation: Numbers | None = None, *, inputs: Any = None) -> Posterior:
         """Take an observation back.
 
         Without an argument, the last one, and for moving unknowns the move before it; the posterior is then bit for
@@ -121,7 +121,7 @@ class Session:
         """The current posterior, before or after any update."""
         return self._posterior(Info())
 
-    def _downdated(self, observation: ArrayLike, inputs: Any) -> Posterior:
+    def _downdated(self, observation: Numbers, inputs: Any) -> Posterior:
         if isinstance(self.model, StateSpaceModel):
             raise InputError(
                 "an earlier observation can be taken back only where the unknown does not move; `retract()` takes back "
@@ -146,13 +146,15 @@ class Session:
             first = row or self._rows.example()
             shape = np.shape(first.observation)
             example = first.conditions(self.model)
-            self._state = start(self._key, self.method, self.model, self.num_particles, example, shape)
+            self._state = _start(self._key, self.method, self.model, self.num_particles, example, shape)
         return self._state
 
     def _moved_on(self, model: Model, row: Row, number: int, what: str) -> tuple[State, Info]:
         """The next state, unless it is none; nothing of the session has changed yet."""
         before = self._current(row)
-        state, info = _step(self._key, np.asarray(number, np.int32), self.method, model, before, row)
+        arguments = (self._key, np.asarray(number, np.int32), self.method, model, before, row)
+        tried = _weigh(*arguments) if self._weighs and model is self.model else None
+        state, info = tried[:2] if tried is not None and bool(tried[2]) else _step(*arguments)
         refuse_without_posterior(self.method.particles(state.own), info, lambda index: what)
         return state, info
 

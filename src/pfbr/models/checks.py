@@ -5,13 +5,13 @@ from typing import Any
 import jax
 import numpy as np
 from jax import numpy as jnp
-from jaxtyping import ArrayLike
 
 from pfbr.checks import as_array
 from pfbr.errors import InputError, ModelError
 from pfbr.models.base import Model, StateSpaceModel
 from pfbr.models.conditions import bind, conditions_of, example_of, observation_shape
 from pfbr.models.needs import declared, needs
+from pfbr.typing import Numbers
 
 
 def checked_model(model) -> Model:
@@ -79,12 +79,14 @@ def handles_gaps(model: Model) -> bool:
     return "observed" in needs(model, "log_likelihood")
 
 
-def checked_observation(model: Model, expected: tuple[int, ...] | None, observation: ArrayLike | None) -> np.ndarray:
+def checked_observation(model: Model, expected: tuple[int, ...] | None, observation: Numbers | None) -> np.ndarray:
     """One observation of the `expected` shape (`observation_shape` of the model, found once and not at every update);
     a number will do where the model has one value, None where nothing was seen."""
     if observation is None:
         return np.full(expected or (), np.nan, jnp.result_type(float))
     array = as_array(observation, "observation", gaps=True)
+    if expected is None and array.ndim == 0:
+        return array.reshape(1)  # `observation[0]` and plain `observation` then both work in a likelihood
     if expected is None or array.shape == expected:
         return array
     if array.size == 1 and expected in ((1,), ()):
@@ -97,7 +99,7 @@ def checked_observation(model: Model, expected: tuple[int, ...] | None, observat
     )
 
 
-def checked_observations(model: Model, observations: ArrayLike) -> tuple[np.ndarray, bool]:
+def checked_observations(model: Model, observations: Numbers) -> tuple[np.ndarray, bool]:
     """A stream (T, …) or many (S, T, …), and whether it is many. NaN stands for what was not observed."""
     array = as_array(observations, "observations", gaps=True)
     if array.size == 0:
@@ -106,7 +108,7 @@ def checked_observations(model: Model, observations: ArrayLike) -> tuple[np.ndar
     if expected is None:
         if array.ndim not in (1, 2, 3):
             raise InputError(f"`observations` must have shape (T,), (T, k) or (S, T, k); got {array.shape}.")
-        return array, array.ndim == 3
+        return array[:, None] if array.ndim == 1 else array, array.ndim == 3
     if expected == (1,) and array.ndim == 1:
         return array[:, None], False
     inner = array.shape[array.ndim - len(expected) :] if len(expected) <= array.ndim else None

@@ -120,7 +120,7 @@ class BoundStateSpaceModel(_Bound, StateSpaceModel):
     """A model that moves, and what came with one observation. With dt = 0 the unknown stays where it is."""
 
     @property
-    def _still(self) -> Scalar | None:
+    def _still(self) -> Bool[Array, ""] | None:
         dt = self.conditions.dt
         return None if dt is None else dt == 0
 
@@ -172,7 +172,7 @@ def unbound(model: Model) -> Model:
     return model.model if isinstance(model, _Bound) else model
 
 
-def stays(model: Model) -> Scalar | None:
+def stays(model: Model) -> Bool[Array, ""] | None:
     """Whether the unknown stays where it is before this observation (dt = 0); None: it never does."""
     return model._still if isinstance(model, BoundStateSpaceModel) else None
 

@@ -1,13 +1,15 @@
 """A linear dynamical system with Gaussian noise: the problem that the Kalman filter solves."""
 
+from collections.abc import Sequence
+
 import jax
 import numpy as np
 from jax import numpy as jnp
-from jaxtyping import Array, ArrayLike
+from jaxtyping import Array
 
 from pfbr.errors import InputError
 from pfbr.models.base import LinearGaussian, StateSpaceModel, normal_log_density
-from pfbr.typing import Key, Observation, Point, Scalar
+from pfbr.typing import Key, Numbers, Observation, Point, Scalar
 
 
 class LinearDynamics(StateSpaceModel):
@@ -24,8 +26,8 @@ class LinearDynamics(StateSpaceModel):
 
     def __init__(
         self,
-        A: ArrayLike,
-        B: ArrayLike,
+        A: Numbers | Sequence,
+        B: Numbers | Sequence,
         transition_std: float = 1.0,
         observation_std: float = 1.0,
         prior_std: float = 1.0,

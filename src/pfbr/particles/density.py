@@ -15,7 +15,7 @@ def silverman(particles: Particles) -> Float[Array, " d"]:
     return std * (4.0 / (d + 2)) ** (1.0 / (d + 4)) * ess(particles.log_weights) ** (-1.0 / (d + 4))
 
 
-def squared_distances(a: Points, b: Points) -> Float[Array, "n m"]:
+def squared_distances(a: Points, b: Float[Array, "m d"]) -> Float[Array, "n m"]:
     """‖a_i − b_j‖² by one matrix product, about a common centre so that float32 keeps its digits."""
     centre = jnp.mean(b, axis=0)
     a, b = a - centre, b - centre

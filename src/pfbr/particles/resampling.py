@@ -4,24 +4,24 @@ from collections.abc import Callable
 
 import jax
 from jax import numpy as jnp
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int
 
 from pfbr.errors import InputError
 from pfbr.particles.particles import Particles, ess
 from pfbr.typing import Key, PerParticle
 
 
-def multinomial(key: Key, log_weights: PerParticle, num: int) -> Int[Array, " n"]:
+def multinomial(key: Key, log_weights: PerParticle, num: int) -> Int[Array, " m"]:
     """Independent draws of ancestors."""
     return _ancestors(log_weights, jax.random.uniform(key, (num,)))
 
 
-def systematic(key: Key, log_weights: PerParticle, num: int) -> Int[Array, " n"]:
+def systematic(key: Key, log_weights: PerParticle, num: int) -> Int[Array, " m"]:
     """One uniform shift of an even comb: particle i is kept ⌊N w_i⌋ or ⌈N w_i⌉ times (Carpenter et al. 1999)."""
     return _ancestors(log_weights, (jnp.arange(num) + jax.random.uniform(key)) / num)
 
 
-def _ancestors(log_weights: PerParticle, positions: PerParticle) -> Int[Array, " n"]:
+def _ancestors(log_weights: PerParticle, positions: Float[Array, " m"]) -> Int[Array, " m"]:
     # float32 sums of weights miss 1 by a little; dividing by the last one keeps every position inside
     below = jnp.cumsum(jnp.exp(log_weights))
     found = jnp.searchsorted(below / below[-1], positions, side="right")

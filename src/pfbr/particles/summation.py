@@ -1,4 +1,4 @@
-"""A running sum that loses nothing: what rounding drops is carried along (Neumaier 1974)."""
+"""A running sum that loses nothing: what rounding drops is carried along (Knuth's two-sum; Dekker 1971)."""
 
 import equinox as eqx
 from jax import numpy as jnp
@@ -7,7 +7,8 @@ from pfbr.typing import Scalar
 
 
 class CompensatedSum(eqx.Module):
-    """`total` as the precision in use holds it, and `lost`, the small change that it could not hold."""
+    """`total` as the precision in use holds it, and `lost`, the small change that it could not hold: always less than
+    half of the last digit of `total`, so that nothing is dropped however many terms come."""
 
     total: Scalar
     lost: Scalar
@@ -17,10 +18,15 @@ class CompensatedSum(eqx.Module):
         return cls(jnp.zeros((), jnp.result_type(float)), jnp.zeros((), jnp.result_type(float)))
 
     def add(self, value: Scalar) -> "CompensatedSum":
-        total = self.total + value
-        larger = jnp.abs(self.total) >= jnp.abs(value)
-        dropped = jnp.where(larger, (self.total - total) + value, (value - total) + self.total)
-        return CompensatedSum(total, self.lost + dropped)
+        rounded = self.total + value
+        back = rounded - self.total
+        lost = self.lost + ((self.total - (rounded - back)) + (value - back))
+        total = rounded + lost
+        lost = lost - (total - rounded)
+        # the difference of infinities is none: an impossible observation leaves −inf and nothing beside it
+        return CompensatedSum(
+            jnp.where(jnp.isfinite(rounded), total, rounded), jnp.where(jnp.isfinite(rounded), lost, 0.0)
+        )
 
     @property
     def value(self) -> Scalar:

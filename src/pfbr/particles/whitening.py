@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax
 from jax import numpy as jnp
+from jaxtyping import Array, Float
 
 from pfbr.typing import Matrix, PerParticle, Point, Points
 
@@ -14,17 +15,17 @@ class Whitening(eqx.Module):
     scale: Matrix
     inverse_scale: Matrix  # its inverse: one product per set is cheaper than a triangular solve for every point
 
-    def whiten(self, points: Points) -> Points:
+    def whiten(self, points: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         return (points - self.mean) @ self.inverse_scale.T
 
-    def restore(self, whitened: Points) -> Points:
+    def restore(self, whitened: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         return self.mean + whitened @ self.scale.T
 
-    def vectors(self, whitened_vectors: Points) -> Points:
+    def vectors(self, whitened_vectors: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         """Velocities: scale v."""
         return whitened_vectors @ self.scale.T
 
-    def covectors(self, gradients: Points) -> Points:
+    def covectors(self, gradients: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         """Gradients of a function of x become those of the same function of w: scaleᵀ g."""
         return gradients @ self.scale
 

@@ -1,0 +1,283 @@
+"""One row for static unknowns: weigh while the ESS is enough; else map affinely if that is all but exact; else temper."""
+
+from enum import IntEnum
+from typing import Any
+
+import equinox as eqx
+import jax
+from jax import Array
+from jax import numpy as jnp
+
+from pfbr.inference.adaptive.static.affine import affine_map, law_of
+from pfbr.inference.adaptive.static.forgetting import forget_oldest
+from pfbr.inference.adaptive.static.kernels import Tuning, initial_tuning
+from pfbr.inference.adaptive.static.past import Past, empty_past
+from pfbr.inference.adaptive.static.sums import CompensatedSum
+from pfbr.inference.adaptive.static.surrogate import Surrogate, no_surrogate
+from pfbr.inference.adaptive.static.target import Target, evaluate, row_values
+from pfbr.inference.adaptive.static.tempering import Tempering, temper
+from pfbr.inference.adaptive.static.weights import clean, ess, normalise, pareto_k, uniform_log_weights
+from pfbr.inference.adaptive.static.whitening import Whitening, fit_whitening, weighted_mean
+
+
+class Adaptive(eqx.Module):
+    """Settings, each with its reason."""
+
+    weigh_ess: float = eqx.field(static=True, default=0.45)  # below, weights cost more than half the particles
+    affine_ess: float = eqx.field(static=True, default=0.85)  # a map is taken only where it is all but exact
+    affine_tries: int = eqx.field(static=True, default=2)  # the second map starts from what the first one saw
+    temper_ess: float = eqx.field(static=True, default=0.4)
+    early_ess: float = eqx.field(static=True, default=0.7)  # for the first rows: shorter steps lose less of the tails
+    memory: float = eqx.field(static=True, default=0.3)  # 0.3² of the resampling noise is left: 5 % of the error
+    memory_between: float = eqx.field(static=True, default=0.5)  # on the way the next stage moves again
+    least_moves: int = eqx.field(static=True, default=2)
+    early_moves: int = eqx.field(static=True, default=60)  # more of them for the first rows, where they are cheap
+    most_moves: int = eqx.field(static=True, default=200)
+    most_moves_between: int = eqx.field(static=True, default=30)
+    max_stages: int = eqx.field(static=True, default=300)  # vague priors need tens; bounded, so that a row ends
+
+
+class Move(IntEnum):
+    WEIGHED = 0
+    AFFINE = 1
+    TEMPERED = 2
+
+
+class AdaptiveState(eqx.Module):
+    points: Array  # (n, d)
+    log_weights: Array  # (n,) normalised
+    law: Whitening  # of the target at the last rejuvenation, as its scores described it
+    past: Past
+    surrogate: Surrogate
+    log_evidence: CompensatedSum
+    rejuvenations: Array  # int32
+    tuning: Tuning
+    variance: Array  # of the mean, in posterior variances, as of the last rejuvenation
+    steps: Array  # int32 rows seen
+
+
+class Info(eqx.Module):
+    ess: Array
+    pareto_k: Array
+    log_predictive: Array
+    log_evidence: Array
+    flagged: Array
+    exact: Array
+    move: Array
+    rejuvenations: Array
+    acceptance: Array
+    stages: Array
+    moves: Array
+    error: Array  # what the error of the mean is thought to be (Mahalanobis over √d)
+    stein: Array  # the same from the scores alone; NaN where they were not needed
+
+
+class Weighed(eqx.Module):
+    """What weighing says, before it is decided whether that is enough."""
+
+    log_weights: Array  # normalised, with the row
+    log_predictive: Array
+    ess: Array
+    pareto_k: Array
+    enough: Array  # bool
+
+
+def init(key: Array, points: Array, row: Any, *, history: int = 4096) -> AdaptiveState:
+    """Equally weighted draws from the prior, and room for `history` rows like the example."""
+    n, d = points.shape
+    equal = uniform_log_weights(n, points.dtype)
+    return AdaptiveState(
+        points,
+        equal,
+        fit_whitening(points, jnp.exp(equal)),
+        empty_past(row, history),
+        no_surrogate(d, points.dtype),
+        CompensatedSum.zero(points.dtype),
+        jnp.zeros((), jnp.int32),
+        initial_tuning(d, points.dtype),
+        jnp.asarray(1 / n, points.dtype),
+        jnp.zeros((), jnp.int32),
+    )
+
+
+def judge(target: Target, state: AdaptiveState, row: Any, settings: Adaptive) -> Weighed:
+    n = state.points.shape[0]
+    weighed = clean(state.log_weights + row_values(target, state.points, row))
+    log_weights, total = normalise(weighed)
+    left = ess(weighed)
+    return Weighed(log_weights, total, left, pareto_k(weighed), left >= settings.weigh_ess * n)
+
+
+def weigh(target: Target, state: AdaptiveState, row: Any, settings: Adaptive = Adaptive()):
+    """The state and info after weighing alone, and whether that was enough. Compiles in a moment."""
+    weighed = judge(target, state, row, settings)
+    after, info = absorb(state, row, weighed)
+    return after, info, weighed.enough
+
+
+def absorb(state: AdaptiveState, row: Any, weighed: Weighed) -> tuple[AdaptiveState, Info]:
+    evidence = state.log_evidence.add(weighed.log_predictive)
+    after = AdaptiveState(
+        state.points,
+        weighed.log_weights,
+        state.law,
+        state.past.append(row),
+        state.surrogate,
+        evidence,
+        state.rejuvenations,
+        state.tuning,
+        state.variance,
+        state.steps + 1,
+    )
+    nan = jnp.full((), jnp.nan, state.points.dtype)
+    zero = jnp.zeros((), jnp.int32)
+    log_variance = state.variance
+    return after, info_of(
+        after, weighed.ess, weighed.pareto_k, weighed.log_predictive, Move.WEIGHED, nan, zero, zero, nan, log_variance
+    )
+
+
+def make_room(target: Target, state: AdaptiveState) -> AdaptiveState:
+    """Where the buffer is full the oldest rows go into the surrogate. Before a row, apart from weighing: it is rare."""
+    forget = lambda: forget_oldest(target, state.past, state.surrogate, state.points, state.log_weights)
+    full = state.past.count >= state.past.capacity
+    past, surrogate = jax.lax.cond(full, forget, lambda: (state.past, state.surrogate))
+    return eqx.tree_at(lambda s: (s.past, s.surrogate), state, (past, surrogate))
+
+
+def rejuvenate(
+    key: Array, target: Target, state: AdaptiveState, row: Any, settings: Adaptive = Adaptive()
+) -> tuple[AdaptiveState, Info]:
+    """The row against the kept past, whatever it takes."""
+    n, _ = state.points.shape
+    dtype = state.points.dtype
+    one = jnp.ones((), dtype)
+    weighed = judge(target, state, row, settings)
+    reference = weighted_mean(state.points, jax.nn.softmax(state.log_weights))
+    at = lambda points: evaluate(target, points, reference, state.surrogate, state.past, row)
+    here = at(state.points)
+
+    # Affine: from the last fair cloud by all rows since, weighed exactly
+    def improve(best):
+        points, evaluation, log_weights, left, tried = best
+        mapped = affine_map(at, points, evaluation, state.law, log_weights, one)
+        log_weights_new = clean(mapped.log_weights)
+        left_new = ess(log_weights_new)
+        better = left_new > left
+        pick = lambda a, b: jax.tree.map(lambda u, v: jnp.where(better, u, v), a, b)
+        chosen = pick(
+            (mapped.points, mapped.evaluation, log_weights_new, left_new), (points, evaluation, log_weights, left)
+        )
+        return *chosen, jnp.where(better, tried + 1, settings.affine_tries)
+
+    unnormalised = clean(state.log_weights + here.new)
+    start = (state.points, here, unnormalised, weighed.ess, jnp.zeros((), jnp.int32))
+    points, evaluation, log_weights, left, _ = jax.lax.while_loop(
+        lambda b: (b[4] < settings.affine_tries) & (b[3] < 0.97 * n), improve, start
+    )
+    near = left >= settings.affine_ess * n
+
+    # Tempered: from the better of the two clouds; where the map is all but exact nothing is left to do
+    mapped_enough = left >= settings.temper_ess * n
+    log_weights, gained = normalise(log_weights)
+    choose = lambda a, b: jax.tree.map(lambda u, v: jnp.where(mapped_enough, u, v), a, b)
+    zero = jnp.zeros((), jnp.int32)
+    begin = Tempering(
+        key,
+        jnp.where(mapped_enough, one, 0),
+        choose(points, state.points),
+        choose(evaluation, here),
+        choose(log_weights, state.log_weights),
+        jnp.where(mapped_enough, gained, 0),
+        state.tuning,
+        near,
+        zero,
+        zero,
+        jnp.full((), jnp.nan, dtype),
+        state.variance,
+        jnp.where(mapped_enough, jnp.maximum(1 / left - 1 / n, 0) + state.variance, 0),
+    )
+    end = temper(at, begin, state.past.count + state.surrogate.rows, settings)
+
+    points, evaluation, log_weights = end.points, end.evaluation, end.log_weights
+    scores = evaluation.score(one)
+    moved = jnp.where(near, int(Move.AFFINE), int(Move.TEMPERED)).astype(jnp.int32)
+    after = AdaptiveState(
+        points,
+        log_weights,
+        law_of(points, scores, log_weights),
+        state.past.append(row),
+        state.surrogate,
+        state.log_evidence.add(end.log_ratio),
+        state.rejuvenations + 1,
+        end.tuning,
+        end.variance,
+        state.steps + 1,
+    )
+    stein = stein_error(points, scores, log_weights)
+    info = info_of(
+        after,
+        ess(log_weights),
+        pareto_k(log_weights),
+        end.log_ratio,
+        moved,
+        end.acceptance,
+        end.stages,
+        end.moves,
+        stein,
+        end.log_variance,
+    )
+    return after, info
+
+
+def stein_error(points: Array, scores: Array, log_weights: Array) -> Array:
+    """Mean of the scores in units of their own spread, over √d: 0 at the target, 1/√n for n draws from it.
+
+    For a Gaussian it is the error of the mean. The scores' covariance is the target's information, so that this is
+    bounded where scores have heavy tails, as in a funnel, where a Newton step is not.
+    """
+    d = points.shape[1]
+    weights = jax.nn.softmax(log_weights)
+    scores = fit_whitening(points, weights).scores(scores)
+    mean = weights @ scores
+    spread = (weights[:, None] * scores).T @ scores
+    length = jnp.sqrt(jnp.maximum(jnp.diag(spread), jnp.finfo(points.dtype).tiny))
+    ridge = 1e-4 * jnp.eye(d, dtype=points.dtype)
+    factor = jnp.linalg.cholesky(spread / length[:, None] / length + ridge)
+    share = jnp.sum(jax.scipy.linalg.solve_triangular(factor, mean / length, lower=True) ** 2)
+    share = jnp.minimum(share, 1 - 1e-6)  # of E[s]ᵀ E[ssᵀ]⁻¹ E[s] ≤ 1
+    return jnp.sqrt(share / (1 - share) / d)
+
+
+def info_of(state, left, k, log_predictive, move, acceptance, stages, moves, stein, log_variance) -> Info:
+    n = state.points.shape[0]
+    error = jnp.sqrt(state.variance + jnp.maximum(1 / jnp.maximum(left, 1) - 1 / n, 0))
+    flagged = ~(error < 0.3) | (stein > 0.3) | ~(log_variance < 0.5) | ~jnp.isfinite(log_predictive)
+    return Info(
+        left,
+        k,
+        log_predictive,
+        state.log_evidence.value,
+        flagged,
+        state.surrogate.rows == 0,
+        jnp.asarray(move, jnp.int32),
+        state.rejuvenations,
+        acceptance,
+        stages,
+        moves,
+        error,
+        stein,
+    )
+
+
+def step(
+    key: Array, target: Target, state: AdaptiveState, row: Any, settings: Adaptive = Adaptive()
+) -> tuple[AdaptiveState, Info]:
+    """One row. Pure: jit, scan and vmap as you like (under vmap both branches run)."""
+    state = make_room(target, state)
+    weighed = judge(target, state, row, settings)
+    return jax.lax.cond(
+        weighed.enough,
+        lambda: absorb(state, row, weighed),
+        lambda: rejuvenate(key, target, state, row, settings),
+    )

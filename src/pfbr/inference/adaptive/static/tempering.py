@@ -1,0 +1,97 @@
+"""Let the new row in by shares that keep the effective sample size; after each share resample and move."""
+
+import equinox as eqx
+import jax
+from jax import Array
+from jax import numpy as jnp
+
+from pfbr.inference.adaptive.static.kernels import Tuning, move_until_mixed
+from pfbr.inference.adaptive.static.target import Evaluation
+from pfbr.inference.adaptive.static.weights import (
+    clean,
+    ess,
+    normalise,
+    systematic,
+    tempering_share,
+    uniform_log_weights,
+)
+from pfbr.inference.adaptive.static.whitening import fit_whitening
+
+
+class Tempering(eqx.Module):
+    """The carry: a weighted cloud for prior · past · rowᵗ, and what it took to get there."""
+
+    key: Array
+    t: Array
+    points: Array
+    evaluation: Evaluation
+    log_weights: Array  # normalised
+    log_ratio: Array  # log evidence gained since t = 0
+    tuning: Tuning
+    finished: Array  # bool: t = 1, resampled and moved
+    stages: Array  # int32
+    moves: Array  # int32
+    acceptance: Array  # of the last stage
+    variance: Array  # of the mean of a coordinate, in posterior variances: what a chain that forgets slowly leaves
+    log_variance: Array  # of the log evidence ratio
+
+
+def temper(evaluate, begin: Tempering, rows: Array, settings) -> Tempering:
+    n, d = begin.points.shape
+    dtype = begin.points.dtype
+    # Few rows: moves cost next to nothing, and the posterior is at its worst (a noise scale free down to zero)
+    extra = settings.early_moves * 32 // (32 + rows)
+    keep = settings.temper_ess + (settings.early_ess - settings.temper_ess) * 32 / (32 + rows.astype(dtype))
+
+    def stage(c: Tempering) -> Tempering:
+        key, k_resample, k_move = jax.random.split(c.key, 3)
+
+        # How much of the row: as much as keeps the ESS; the last stage allowed takes what is left
+        left = 1 - c.t
+        share = tempering_share(c.log_weights, c.evaluation.new, left, keep * n)
+        share = jnp.where(c.t >= 1, 0, jnp.where(c.stages + 1 >= settings.max_stages, left, share))
+        weighed = clean(c.log_weights + jnp.where(share > 0, share * c.evaluation.new, 0))
+        t = jnp.where(share >= left, 1.0, c.t + share).astype(dtype)
+        weighed, gained = normalise(weighed)
+        survived = ess(weighed)
+        hopeless = ~(survived > 0)  # the row is impossible at every particle: keep the cloud, let the flag say so
+        weighed = jnp.where(hopeless, c.log_weights, weighed)
+
+        # Resample, and move in the frame of the weighted cloud
+        frame = fit_whitening(c.points, jax.nn.softmax(weighed))
+        chosen = systematic(k_resample, weighed)
+        last = t >= 1
+        moved = move_until_mixed(
+            k_move,
+            evaluate,
+            t,
+            c.points[chosen],
+            c.evaluation.take(chosen),
+            frame,
+            c.tuning,
+            memory=jnp.where(last, settings.memory, settings.memory_between),
+            least=settings.least_moves + jnp.where(last, extra, extra // 4),
+            most=jnp.where(last, settings.most_moves, settings.most_moves_between) + extra,
+        )
+
+        # Resampling adds the variance of the weights, moving forgets all but memory² of what has piled up
+        forgotten = jnp.clip(moved.memory, 0, 1) ** 2
+        piled = c.variance + 1 / jnp.maximum(survived, 1)
+        log_variance = c.log_variance + jnp.maximum(1 / jnp.maximum(survived, 1) - 1 / n, 0) + c.variance
+        return Tempering(
+            key,
+            t,
+            moved.points,
+            moved.evaluation,
+            uniform_log_weights(n, dtype),
+            c.log_ratio + jnp.where(hopeless, -jnp.inf, gained),
+            moved.tuning,
+            last,
+            c.stages + 1,
+            c.moves + moved.moves,
+            moved.acceptance,
+            jnp.where(hopeless, jnp.inf, forgotten * piled + (1 - forgotten) / n),
+            jnp.where(hopeless, jnp.inf, log_variance),
+        )
+
+    return jax.lax.while_loop(lambda c: ~c.finished, stage, begin)
