@@ -16,8 +16,9 @@ from pfbr.inference.method import Method
 from pfbr.inference.operator import Operator
 from pfbr.models.base import Model
 from pfbr.models.linear_dynamics import LinearDynamics
+from pfbr.training.objectives.elbo import ElboObjective
 from pfbr.training.settings import TrainingSettings
-from pfbr.training.step import ElboObjective, optimiser, train_step
+from pfbr.training.step import optimiser, train_step
 from pfbr.training.tasks import ModelFamily
 from pfbr.typing import Key
 
@@ -25,7 +26,7 @@ DIM, PARTICLES = 10, 256
 
 
 class Timing(NamedTuple):
-    """A line of the table; `relative` is the ratio to the first line of the same group."""
+    """A line of the table; lines of one group are compared with the first of them."""
 
     group: str
     name: str
@@ -51,8 +52,8 @@ def timings() -> Iterator[Timing]:
             seconds_of(_flow_only(operator, model)),
             f"{_evaluations(operator)} velocity evaluations",
         )
-    rivals = {"ensemble Kalman filter": EnKF(), "bootstrap SMC": BootstrapSMC()}
-    for name, method in {**{f"{n}: whole step": o for n, o in operators.items()}, **rivals}.items():
+    others = {"ensemble Kalman filter": EnKF(), "bootstrap SMC": BootstrapSMC()}
+    for name, method in {**{f"{n}: whole step": o for n, o in operators.items()}, **others}.items():
         yield Timing(
             f"one step with the dynamics, {PARTICLES} particles, d = {DIM}",
             name,
@@ -94,7 +95,7 @@ def _product(a):
 
 
 def _flow_only(operator: Operator, model: Model):
-    particles = operator.init(jax.random.key(1), model, PARTICLES).particles
+    particles = operator.init(jax.random.key(1), model, PARTICLES)
     likelihood = Likelihood(model, jnp.ones(DIM))
     arrays = (operator, particles, likelihood)
     compiled, key = eqx.filter_jit(lambda k, a: a[0].move(k, a[1], a[2])), jax.random.key(2)
@@ -109,7 +110,7 @@ def _whole_step(method: Method, model: Model):
 
 def _evaluation(operator: Operator, model: Model):
     """Fifty evaluations in a row inside one compiled loop, so that the call itself does not count."""
-    points = operator.init(jax.random.key(1), model, PARTICLES).particles.points
+    points = operator.init(jax.random.key(1), model, PARTICLES).points
     likelihood = Likelihood(model, jnp.ones(DIM))
     context = operator.velocity.prepare(jax.random.key(2), points, likelihood)
 
@@ -127,7 +128,7 @@ def _evaluation(operator: Operator, model: Model):
 
 def flop_of_evaluation(operator: Operator, model: Model) -> float | None:
     """Floating-point operations of one evaluation, as the compiler counts them; None where it does not say."""
-    points = operator.init(jax.random.key(1), model, PARTICLES).particles.points
+    points = operator.init(jax.random.key(1), model, PARTICLES).points
     likelihood = Likelihood(model, jnp.ones(DIM))
     context = operator.velocity.prepare(jax.random.key(2), points, likelihood)
     weights, rest = eqx.partition(operator.velocity, eqx.is_array)

@@ -4,20 +4,37 @@ import dataclasses
 import os
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import jax
 import numpy as np
-from jax import numpy as jnp
-from jaxtyping import ArrayLike
 
 from pfbr import baselines
-from pfbr.checks import checked_model, checked_observations
+from pfbr.checks import checked_key, checked_num_particles
 from pfbr.errors import InputError
-from pfbr.inference.method import Method
+from pfbr.inference.method import Method, Stream
+from pfbr.inference.registry import as_method
+from pfbr.inference.rows import RowReader
 from pfbr.io.records import Measurement, Records
-from pfbr.judging import evaluate as evaluation
+from pfbr.judging.evaluate import (
+    ABOVE,
+    MEMORY,
+    PREDICTIVE,
+    SECONDS,
+    TRAINING,
+    Notify,
+    TrueDraws,
+    evaluate,
+    true_draws,
+    true_draws_from,
+)
 from pfbr.metrics.nuts import nuts
 from pfbr.models.base import Model
+from pfbr.models.checks import checked_methods_of, checked_model
+from pfbr.typing import Numbers
+
+TRUTHS = ("auto", "nuts", "none")
+CHAINS = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,73 +52,74 @@ class Row:
 
 def compare(
     model: Model,
-    observations: ArrayLike,
-    methods: Sequence[str],
-    num_particles: int,
-    out: str | os.PathLike,
+    observations: Numbers,
+    methods: Sequence[str] | Mapping[str, str | Method],
     *,
-    own: Mapping[str, Method] | None = None,
-    seed: int = 0,
+    times: Any = None,
+    inputs: Any = None,
+    key: int | jax.Array = 0,
+    num_particles: int = 256,
+    history: int = 4096,
+    start: Any = 0.0,
+    time_unit: str | None = None,
+    out: str | os.PathLike | None = None,
     minutes: float = 2.0,
     truth: str = "auto",
     truth_draws: int = 2000,
-    progress: evaluation.Progress | None = None,
+    progress: Notify | None = None,
 ) -> list[Row]:
-    """Run rivals by their names, and methods of your `own`, on one stream (T, …) or many (S, T, …).
+    """Run methods on one stream (T, …) or many (S, T, …); NaN stands for what was not observed.
 
-    Rivals that can be trained are trained for `minutes`. `truth`: "auto" takes a formula or a grid where there is one,
-    "nuts" takes long Markov chains where there is none (minutes per stream), "none" goes without. Called again with the
-    same settings, it goes on where it stopped.
+    `methods` are names, as everywhere, or names of your own with the method of each. Baselines that can be trained are
+    trained for `minutes`. `truth`: "auto" takes a formula or a grid where there is one, "nuts" takes long Markov chains
+    where there is none (minutes per stream), "none" goes without. Records go to the directory `out`; called again with
+    the same settings, it goes on where it stopped.
     """
-    if truth not in ("auto", "nuts", "none"):
-        raise InputError(f"`truth` must be auto, nuts or none; got {truth!r}.")
-    checked_model(model)
-    array, many = checked_observations(model, observations)
-    streams = array if many else array[None]
-    chosen: dict[str, Method | None] = {**(own or {}), **dict.fromkeys(methods)}
+    if truth not in TRUTHS:
+        raise InputError(f"`truth` must be one of {', '.join(TRUTHS)}; got {truth!r}.")
+    num_particles, seed = checked_num_particles(num_particles), int(key) if isinstance(key, int | np.integer) else None
+    key = checked_key(key)
+    model = checked_methods_of(checked_model(model))
+    chosen = dict(methods) if isinstance(methods, Mapping) else {name: name for name in methods}
     if not chosen:
-        raise InputError(f"no method to compare; the rivals are {', '.join(baselines.names())}.")
-    for name in chosen:  # refuse before the work, not after half of it
-        if chosen[name] is None:
-            baselines.make(name, model)
-        elif (reason := chosen[name].unsupported(model)) is not None:  # type: ignore[union-attr]
-            raise InputError(f"{name} cannot do {type(model).__name__}: {reason}")
+        raise InputError(f"no method to compare; the baselines are {', '.join(baselines.names())}.")
+    streams, many = RowReader(model).read_stream(
+        observations, times=times, inputs=inputs, start=start, time_unit=time_unit
+    )
+    streams = streams if many else jax.tree.map(lambda leaf: leaf[None], streams)
+    length = streams.observations.shape[1]
+    # all are made before the work, so that one that cannot do the model is refused at once
+    ready = {name: as_method(method, model, history=history, rows=length) for name, method in chosen.items()}
     settings = {
         "model": type(model).__name__,
-        "streams": list(streams.shape),
-        "checksum": float(np.asarray(streams, dtype=np.float64).sum()),
+        "streams": list(streams.observations.shape),
+        "checksum": [float(np.asarray(leaf, dtype=np.float64).sum()) for leaf in jax.tree.leaves(streams)],
         "num_particles": num_particles,
-        "seed": seed,
+        "key": np.asarray(jax.random.key_data(key)).tolist(),
         "truth": truth,
         "truth_draws": truth_draws,
     }
-    records = Records(out, settings)
-    truth_key, train_key, run_key = jax.random.split(jax.random.key(seed), 3)
-    finished = {m.method for m in records.measurements() if m.metric == evaluation.TRAINING}
+    records = None if out is None else Records(out, settings)
+    truth_key, train_key, run_key = jax.random.split(key, 3)
+    measured = [] if records is None else records.measurements()
+    left = [name for name in chosen if name not in {m.method for m in measured if m.metric == TRAINING}]
     seconds: dict[str, float] = {}
-    ready: dict[str, Method] = {}
-    for i, (name, method) in enumerate(chosen.items()):
-        train = baselines.REGISTRY[name].train if method is None else None
-        if train is not None and name not in finished:
+    for i, name in enumerate(chosen):
+        train = _training_of(chosen[name])
+        if train is not None and name in left:
             if progress is not None:
                 progress(f"training {name}", i, len(chosen))
             started = time.process_time()
             ready[name] = train(jax.random.fold_in(train_key, i), model, minutes)
             seconds[name] = time.process_time() - started
-        else:
-            ready[name] = baselines.make(name, model) if method is None else method
-    reference = None
-    if set(ready) - finished and truth != "none":
-        reference = evaluation.reference(truth_key, model, jnp.asarray(streams), num_particles, truth_draws)
-        if reference is None and truth == "nuts":
-            reference = _reference_by_nuts(truth_key, model, streams, num_particles, truth_draws, progress)
-    measured = evaluation.evaluate(
-        run_key,
-        ready,
+    known = _truth(truth, truth_key, model, streams, num_particles, truth_draws, progress) if left else None
+    measured = evaluate(
         model,
-        jnp.asarray(streams),
+        streams,
+        ready,
+        key=run_key,
         num_particles=num_particles,
-        truth=reference,
+        truth=known,
         seed=seed,
         training_seconds=seconds,
         records=records,
@@ -110,32 +128,47 @@ def compare(
     return rows(measured, list(ready))
 
 
-def _reference_by_nuts(key, model, streams, num_particles, truth_draws, progress) -> evaluation.Reference:
-    chains = 4
-    per_chain = -(-(truth_draws + num_particles) // chains)
+def _training_of(method: str | Method):
+    """How a baseline is trained; None for what needs no training."""
+    known = baselines.REGISTRY.get(method) if isinstance(method, str) else None
+    return None if known is None else known.train
+
+
+def _truth(
+    how: str, key, model: Model, streams: Stream, num_particles: int, num_draws: int, progress: Notify | None
+) -> TrueDraws | None:
+    if how == "none":
+        return None
+    drawn = true_draws(model, streams, num_particles, key=key, num_draws=num_draws)
+    if drawn is not None or how == "auto":
+        return drawn
+    if any(part is not None for part in (streams.dt, streams.inputs, streams.observed)):
+        raise InputError(
+            'truth="nuts" is for streams without times, inputs and missing values; use truth="auto" for these.'
+        )
     truths = []
-    for s, stream in enumerate(streams):
+    for s, observations in enumerate(streams.observations):
         if progress is not None:
-            progress("NUTS for the truth", s, len(streams))
-        truths.append(nuts(jax.random.fold_in(key, s), model, stream, num_draws=per_chain, chains=chains))
-    return evaluation.reference_from(key, truths, num_particles, truth_draws)
+            progress("NUTS for the truth", s, len(streams.observations))
+        per_chain = -(-(num_draws + num_particles) // CHAINS)
+        truths.append(nuts(jax.random.fold_in(key, s), model, observations, num_draws=per_chain, chains=CHAINS))
+    return true_draws_from(truths, num_particles, key=key, num_draws=num_draws)
 
 
 def rows(measured: Sequence[Measurement], names: Sequence[str]) -> list[Row]:
     """The measurements of a run as one row a method, best first where the truth is known."""
-
     whole = {(m.method, m.metric): m for m in measured if m.stage is None}
 
     def one(name: str) -> Row:
-        above = whole.get((name, evaluation.ABOVE))
+        above = whole.get((name, ABOVE))
         return Row(
             method=name,
             above_exact=None if above is None else above.value,
             above_exact_error=None if above is None else above.error,
-            predictive=whole[name, evaluation.PREDICTIVE].value if (name, evaluation.PREDICTIVE) in whole else np.nan,
-            seconds_per_update=whole[name, evaluation.SECONDS].value,
-            seconds_of_training=whole[name, evaluation.TRAINING].value,
-            bytes_of_memory=whole[name, evaluation.MEMORY].value,
+            predictive=whole[name, PREDICTIVE].value if (name, PREDICTIVE) in whole else np.nan,
+            seconds_per_update=whole[name, SECONDS].value,
+            seconds_of_training=whole[name, TRAINING].value,
+            bytes_of_memory=whole[name, MEMORY].value,
         )
 
     table = [one(name) for name in names]

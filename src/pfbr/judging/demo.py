@@ -1,6 +1,6 @@
 """The demonstration: one unseen stream, our posterior beside the truth and beside SMC, stage by stage.
 
-Only computes and writes records; `pfbr.report` and `pfbr.figures` draw from them.
+Only computes and writes records; `pfbr.reporting` draws from them.
 """
 
 import time
@@ -15,10 +15,10 @@ import numpy as np
 from jax import numpy as jnp
 
 from pfbr.baselines import OnePassSMC
-from pfbr.inference.corrected import Corrected
-from pfbr.inference.method import Method, record
-from pfbr.inference.operator import Operator
+from pfbr.inference.method import Method, Stream, record
+from pfbr.inference.registry import as_method
 from pfbr.io.records import read_arrays, write_arrays
+from pfbr.judging.stages import at_every_stage
 from pfbr.metrics import truth
 from pfbr.metrics.scores import cross_entropy
 from pfbr.models import GaussianMixture, Model
@@ -60,17 +60,18 @@ class DemoRecord:
 
 
 def run(
-    operator: Method,
+    method: str | Method = "auto",
     *,
     settings: DemoSettings = DemoSettings(),
     provenance: str = "",
     say: Callable[[str], None] = lambda message: None,
 ) -> DemoRecord:
-    """Draw a stream, update with every method, and judge each stage against the exact posterior.
+    """Draw a stream, update with every method, and score each stage against the exact posterior.
 
-    An operator's particles are weighted by what its flow got wrong (`Corrected`), as a user's session can ask for.
+    No past observation is kept. `provenance` says in words where the method comes from.
     """
     model = GaussianMixture()
+    ours = as_method(method, model, history=0)
     stream_key, truth_key, exact_key, run_key = jax.random.split(jax.random.key(settings.seed), 4)
     say(f"drawing {settings.num_observations} observations from x = {settings.unknown}")
     observations = simulate(stream_key, model, settings.num_observations, at=jnp.asarray(settings.unknown)).observations
@@ -83,22 +84,22 @@ def run(
 
     methods: dict[str, Particles] = {"exact": exact}
     seconds: dict[str, float] = {}
-    ours = Corrected(operator) if isinstance(operator, Operator) else operator
-    for name, method in {"pfbr": ours, "smc": OnePassSMC()}.items():
+    for name, each in {"pfbr": ours, "smc": OnePassSMC()}.items():
         say(f"updating {settings.num_particles} particles with {name}")
-        methods[name], seconds[name] = _follow(run_key, method, model, observations, settings.num_particles)
-    never = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[:1], leaf.shape), exact)
+        methods[name] = at_every_stage(run_key, each, model, observations, settings.num_particles)
+        seconds[name] = _seconds_per_update(run_key, each, model, observations, settings.num_particles)
+    prior = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[:1], leaf.shape), exact)
 
     say("scoring every stage")
     score = jax.jit(jax.vmap(cross_entropy))
     arrays = {"observations": observations, **window}
-    for name, particles in {**methods, "never": never}.items():
+    for name, particles in {**methods, "prior": prior}.items():
         arrays[f"{name}_score"] = score(particles, draws)
         arrays[f"{name}_mass"] = mass_below(particles)
-        if name != "never":
+        if name != "prior":
             arrays[f"{name}_points"], arrays[f"{name}_weights"] = particles.points, jnp.exp(particles.log_weights)
-    described = {**asdict(settings), "kind": "demo", "operator": provenance, "seconds_per_update": seconds}
-    return DemoRecord(described, {name: np.asarray(value, dtype=np.float32) for name, value in arrays.items()})
+    facts = {**asdict(settings), "operator": provenance, "seconds_per_update": seconds}
+    return DemoRecord(facts, {name: np.asarray(value, dtype=np.float32) for name, value in arrays.items()})
 
 
 @eqx.filter_jit
@@ -133,19 +134,14 @@ def window_of(model: Model, observations, posteriors: truth.GridTruth, settings:
     return {"log_density": log_density.reshape(shape), "levels": levels, "truth_mass": below}
 
 
-def _follow(key: Key, method: Method, model: Model, observations, num: int) -> tuple[Particles, float]:
-    """Particles at every stage, the start included, and the seconds that one compiled update takes."""
-    init_key, _ = jax.random.split(key)  # the key with which `trace` starts
-    start = method.particles(method.init(init_key, model, num))
-    followed = record(key, method, model, observations, num).particles
+def _seconds_per_update(key: Key, method: Method, model: Model, observations, num: int) -> float:
+    """Of the compiled loop; the fastest run is the one that shared the machine least."""
     runs = []
     for _ in range(TIMED_RUNS):
         began = time.perf_counter()
-        jax.block_until_ready(record(key, method, model, observations, num).particles.points)
+        jax.block_until_ready(record(key, method, model, Stream(observations), num).particles.points)
         runs.append(time.perf_counter() - began)
-    seconds = min(runs) / observations.shape[0]  # the fastest run is the one that shared the machine least
-    points = jnp.concatenate([start.points[None], followed.points])
-    return Particles(points, jnp.concatenate([start.log_weights[None], followed.log_weights])), seconds
+    return min(runs) / observations.shape[0]
 
 
 def mass_below(particles: Particles):

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,21 +11,22 @@ from jax import numpy as jnp
 from jaxtyping import Array, Float
 
 from pfbr.errors import InputError
-from pfbr.inference.method import Method, record
+from pfbr.inference.method import Given, Method, Stream, advance, record, start, step_key
 from pfbr.io.records import Measurement, Records
+from pfbr.judging.stages import as_stream, rows_of
 from pfbr.metrics.scores import cross_entropy
-from pfbr.metrics.truth import GaussianTruth, Truth, exact
-from pfbr.models.base import Model, StateSpaceModel
+from pfbr.metrics.truth import GaussianTruth, Truth, exact, is_linear_gaussian
+from pfbr.models.base import Model, StateSpaceModel, has_parameters
 from pfbr.particles.particles import Particles, equally_weighted, weighted_mean
-from pfbr.typing import Key, Observations, Scalar
+from pfbr.typing import Key, Scalar
 
 SCORE, ABOVE, PREDICTIVE, MEAN_ERROR = "cross entropy", "above exact", "predictive", "mean error"
 SECONDS, TRAINING, MEMORY = "seconds per update", "seconds of training", "bytes of memory"
-EXACT = "exact"
-Progress = Callable[[str, int, int], None]  # what is being done, how many of how many are done
+TIMED_ROWS, TIMED_RUNS = 10, 5
+Notify = Callable[[str, int, int], None]  # hears what is being done, and how many of how many are done
 
 
-class Reference(NamedTuple):
+class TrueDraws(NamedTuple):
     """Draws of the true posteriors of S streams after T stages, and as many exact draws as a method has particles."""
 
     draws: Float[Array, "s t m d"]
@@ -33,32 +34,44 @@ class Reference(NamedTuple):
     truth: GaussianTruth | None = None  # by formula, where there is one
 
 
-Judge = Callable[[Key, Particles, Reference], Scalar]  # a further metric, of one stage of one stream
+Metric = Callable[[Key, Particles, TrueDraws], Scalar]  # of one stage of one stream
 
 
-def reference(key: Key, model: Model, streams: Float[Array, "s t ..."], num_particles: int, num_draws: int = 2000):
+def true_draws(
+    model: Model,
+    streams: Stream | Float[Array, "s t ..."],
+    num_particles: int,
+    *,
+    key: Key,
+    num_draws: int = 2000,
+) -> TrueDraws | None:
     """Draws from the exact posteriors, or None where no formula or grid gives them."""
-    moving = isinstance(model, StateSpaceModel)
-    if model.linear_gaussian() is None and (int(model.dim) != 2 or moving):
+    on_a_grid = int(model.dim) == 2 and not isinstance(model, StateSpaceModel)  # type: ignore[attr-defined]
+    if has_parameters(model) or not (on_a_grid or is_linear_gaussian(model)):
         return None
+    return _true_draws(model, as_stream(streams), num_particles, key, num_draws)
 
-    @jax.jit
+
+@eqx.filter_jit
+def _true_draws(model: Model, streams: Stream, num_particles: int, key: Key, num_draws: int) -> TrueDraws:
+    """One stream after the other: a grid for all stages of all streams would not fit into memory."""
+
     def one(inputs):
-        stream_key, observations = inputs
-        truth = exact(model, observations)
+        stream_key, stream = inputs
+        truth = exact(model, stream)
 
         def stage(indexed):
             stage_key, at_stage = indexed
             draw_key, exact_key = jax.random.split(stage_key)
             return at_stage.sample(draw_key, num_draws), at_stage.sample(exact_key, num_particles)
 
-        drawn = jax.lax.map(stage, (jax.random.split(stream_key, observations.shape[0]), truth))
+        drawn = jax.lax.map(stage, (jax.random.split(stream_key, stream.observations.shape[0]), truth))
         return *drawn, truth if isinstance(truth, GaussianTruth) else None
 
-    return Reference(*jax.lax.map(one, (jax.random.split(key, streams.shape[0]), jnp.asarray(streams))))
+    return TrueDraws(*jax.lax.map(one, (jax.random.split(key, streams.observations.shape[0]), streams)))
 
 
-def reference_from(key: Key, truths: Sequence[Truth], num_particles: int, num_draws: int = 2000) -> Reference:
+def true_draws_from(truths: Sequence[Truth], num_particles: int, *, key: Key, num_draws: int = 2000) -> TrueDraws:
     """The same from truths made elsewhere (long Markov chains), one for each stream, stages along their first axis."""
 
     def one(stream_key, truth):
@@ -71,57 +84,57 @@ def reference_from(key: Key, truths: Sequence[Truth], num_particles: int, num_dr
 
     parts = [one(k, truth) for k, truth in zip(jax.random.split(key, len(truths)), truths, strict=True)]
     draws, best = (jnp.stack(part) for part in zip(*parts, strict=True))
-    return Reference(draws, best)
+    return TrueDraws(draws, best)
 
 
 def evaluate(
-    key: Key,
-    methods: Mapping[str, Method],
     model: Model,
-    streams: Float[Array, "s t ..."],
+    streams: Stream | Float[Array, "s t ..."],
+    methods: Mapping[str, Method],
     *,
+    key: Key,
     num_particles: int,
-    truth: Reference | None,
+    truth: TrueDraws | None,
     seed: int | None = None,
-    judges: Mapping[str, Judge] | None = None,
+    metrics: Mapping[str, Metric] | None = None,
     training_seconds: Mapping[str, float] | None = None,
     costs: bool = True,
     records: Records | None = None,
-    progress: Progress | None = None,
+    progress: Notify | None = None,
 ) -> list[Measurement]:
-    """Measure each method on the same streams; a method that `records` already hold is not run again.
+    """Measure each method, as it is, on the same streams; one that `records` already hold is not run again.
 
     With a truth, "above exact" is the cross entropy of the method minus that of as many exact draws, on the same true
     draws. Without one, there is the predictive score alone, −log of the mean likelihood of the *next* observation.
-    `judges` are further metrics that need a truth. Each metric is given for every stage, and, with no stage, as the
-    mean over all stages with its standard error over streams. Without `costs`, time and memory are not measured, which
-    saves the compilation of a single update.
+    `metrics` are further ones that need a truth. Each is given for every stage, and, with no stage, as the mean over
+    all stages with its standard error over streams. Without `costs`, time and memory are not measured, which saves the
+    compilation of a single update.
     """
-    streams = jnp.asarray(streams)
-    if streams.ndim < 2:
-        raise InputError(f"`streams` must have shape (S, T, …), streams first; got {streams.shape}.")
+    streams = as_stream(streams)
+    if streams.observations.ndim < 2:
+        raise InputError(f"`streams` must have shape (S, T, …), streams first; got {streams.observations.shape}.")
     done = records.measurements() if records is not None else []
     own = [m for m in done if m.seed == seed and m.num_particles == num_particles]
     finished = {m.method for m in own if m.metric == TRAINING}  # the last line of each method
     results = [m for m in own if m.method in finished]
-    judge = _judge_of(model, judges or {})
     best = None if truth is None or set(methods) <= finished else _exact_scores(truth)
     for i, (name, method) in enumerate(methods.items()):
         if progress is not None:
             progress(name, i, len(methods))
         if name in finished:
             continue
-        scores = _score(key, method, model, streams, num_particles, truth, best, judge)
-        cost = measure_cost(key, method, model, streams[0], num_particles) if costs else {}
+        scores = _scores(key, method, model, streams, num_particles, truth, best, dict(metrics or {}))
+        first = jax.tree.map(lambda leaf: leaf[0], streams)
+        cost = measure_cost(key, method, model, first, num_particles) if costs else {}
         cost[TRAINING] = (training_seconds or {}).get(name, 0.0)
-        common = {"num_particles": num_particles, "num_sequences": int(streams.shape[0]), "seed": seed}
+        common = {"num_particles": num_particles, "num_sequences": len(streams.observations), "seed": seed}
         new = [
-            Measurement(name, metric, stage + 1, float(np.mean(column)), _standard_error(column), **common)
+            Measurement(name, metric, stage + 1, float(np.mean(column)), standard_error(column), **common)
             for metric, values in scores.items()
             for stage, column in enumerate(values.T)
         ]
         new += [
-            Measurement(name, metric, None, float(np.mean(values)), _standard_error(values.mean(axis=1)), **common)
+            Measurement(name, metric, None, float(np.mean(values)), standard_error(values.mean(axis=1)), **common)
             for metric, values in scores.items()
             if values.size  # of a single observation there is no predictive score
         ]
@@ -134,12 +147,13 @@ def evaluate(
     return results
 
 
-def _standard_error(values: np.ndarray) -> float | None:
+def standard_error(values: np.ndarray) -> float | None:
+    """Of the mean of independent values; None where there is only one."""
     return float(values.std(ddof=1) / len(values) ** 0.5) if len(values) > 1 else None
 
 
 @jax.jit
-def _exact_scores(truth: Reference) -> Float[Array, "s t"]:
+def _exact_scores(truth: TrueDraws) -> Float[Array, "s t"]:
     """What the exact draws score at every stage of every stream, the same for all methods."""
 
     def stage(inputs):
@@ -149,59 +163,72 @@ def _exact_scores(truth: Reference) -> Float[Array, "s t"]:
     return jax.lax.map(lambda stream: jax.lax.map(stage, stream), (truth.exact, truth.draws))
 
 
-def _score(key, method, model, streams, num_particles, truth, best, judge) -> dict[str, np.ndarray]:
+def _scores(key, method, model, streams: Stream, num_particles, truth, best, metrics) -> dict[str, np.ndarray]:
     """Metric -> (S, T). One stream at a time: memory stays small, and it compiles once."""
-    rows = []
-    for s, (stream_key, stream) in enumerate(zip(jax.random.split(key, streams.shape[0]), streams, strict=True)):
-        said = record(stream_key, method, model, stream, num_particles).particles
-        plain = Particles(said.points, said.log_weights)  # of one structure, so that all methods share one judge
-        at_stages = jax.tree.map(lambda leaf, s=s: leaf[s], (truth, best))
-        rows.append(judge(stream_key, plain, stream, *at_stages))
-    scores = {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
+    lines = []
+    for s in range(len(streams.observations)):
+        stream_key = jax.random.fold_in(key, s)
+        stream, *at_stages = jax.tree.map(lambda leaf, s=s: leaf[s], (streams, truth, best))
+        said = record(stream_key, method, model, stream, num_particles)
+        plain = Particles(said.particles.points, said.particles.log_weights)  # of one structure for all methods
+        lines.append(_measure(model, metrics, stream_key, plain, said.parameters, stream, *at_stages))
+    scores = {name: np.stack([np.asarray(line[name]) for line in lines]) for name in lines[0]}
     scores[PREDICTIVE] = scores[PREDICTIVE][:, :-1]  # after the last one there is no next observation
     return scores
 
 
-def _judge_of(model: Model, judges: Mapping[str, Judge]):
-    """What measures the particles that any method left along one stream; compiled once for all methods."""
+@eqx.filter_jit
+def _measure(model, metrics: dict[str, Metric], stream_key, said: Particles, parameters, stream: Stream, truth, best):
+    """All metrics of the particles that a method left along one stream; compiled once for all methods."""
 
-    @jax.jit
-    def one(stream_key, said, observations, at_stages, best_scores):
-        def stage(inputs):
-            particles, following, at_stage, best, move_key = inputs
-            points = particles.points
-            if isinstance(model, StateSpaceModel):  # the unknown moves before it is seen again
-                points = jax.vmap(model.sample_transition)(jax.random.split(move_key, points.shape[0]), points)
-            fit = jax.vmap(model.log_likelihood, (0, None))(points, following)
-            scores = {PREDICTIVE: -jax.nn.logsumexp(particles.log_weights + fit)}
-            if at_stage is not None:
-                scores[SCORE] = cross_entropy(particles, at_stage.draws)
-                scores[ABOVE] = scores[SCORE] - best
-                off = weighted_mean(particles) - jnp.mean(at_stage.draws, axis=0)
-                scores[MEAN_ERROR] = jnp.linalg.norm(off)
-                scores |= {name: judge(move_key, particles, at_stage) for name, judge in judges.items()}
-            return scores
+    def stage(inputs):
+        particles, params, following, true, exact_score, stage_key = inputs
+        points = particles.points
+        if isinstance(model, StateSpaceModel):  # the unknown moves before it is seen again
+            keys = jax.random.split(stage_key, points.shape[0])
+            points = jax.vmap(lambda k, x, p: following.bound(model, p).sample_transition(k, x))(keys, points, params)
+        fit = following.log_likelihoods(model, points, params)
+        scores = {PREDICTIVE: -jax.nn.logsumexp(particles.log_weights + fit)}
+        if true is not None:
+            scores[SCORE] = cross_entropy(particles, true.draws)
+            scores[ABOVE] = scores[SCORE] - exact_score
+            scores[MEAN_ERROR] = jnp.linalg.norm(weighted_mean(particles) - jnp.mean(true.draws, axis=0))
+            scores |= {name: metric(stage_key, particles, true) for name, metric in metrics.items()}
+        return scores
 
-        following = jnp.concatenate([observations[1:], observations[-1:]])
-        move_keys = jax.random.split(jax.random.fold_in(stream_key, 1), observations.shape[0])
-        return jax.lax.map(stage, (said, following, at_stages, best_scores, move_keys))
-
-    return one
+    following = jax.tree.map(lambda leaf: jnp.concatenate([leaf[1:], leaf[-1:]]), rows_of(stream))
+    keys = jax.random.split(jax.random.fold_in(stream_key, 1), stream.observations.shape[0])
+    return jax.lax.map(stage, (said, parameters, following, truth, best, keys))
 
 
-def measure_cost(key: Key, method: Method, model: Model, observations: Observations, num_particles: int):
-    """CPU seconds of one update once compiled (the best of five streams), and bytes that it holds while running."""
-    update: Any = eqx.filter_jit(method.update)
-    state = eqx.filter_jit(method.init)(key, model, num_particles)
-    compiled = update.lower(key, model, state, observations[0]).compile()
+def measure_cost(
+    key: Key, method: Method, model: Model, stream: Stream | Float[Array, "t ..."], num_particles: int
+) -> dict[str, float]:
+    """CPU seconds of one update once compiled (the best of five runs), and bytes that it holds while running."""
+    rows = rows_of(stream)
+    some = [jax.tree.map(lambda leaf, i=i: leaf[i], rows) for i in range(min(TIMED_ROWS, len(rows.observations)))]
+    begun = _begun(key, method, model, num_particles, some[0])
+    compiled = _updated.lower(key, method, model, begun, some[0]).compile()  # type: ignore[attr-defined]
     analysis = compiled.compiled.memory_analysis()
     memory = analysis.temp_size_in_bytes + analysis.argument_size_in_bytes + analysis.output_size_in_bytes
-    jax.block_until_ready(compiled(key, model, state, observations[0]))
+    jax.block_until_ready(compiled(key, method, model, begun, some[0]))
+    keys = [step_key(key, i + 1) for i in range(len(some))]
     seconds = []
-    for _ in range(5):
-        at, started = state, time.process_time()
-        for i, observation in enumerate(observations[:10]):
-            at, _ = compiled(jax.random.fold_in(key, i), model, at, observation)
-        jax.block_until_ready(at)
-        seconds.append((time.process_time() - started) / min(10, len(observations)))
+    for _ in range(TIMED_RUNS):
+        state, started = begun, time.process_time()
+        for row_key, row in zip(keys, some, strict=True):
+            state = compiled(row_key, method, model, state, row)
+        jax.block_until_ready(state)
+        seconds.append((time.process_time() - started) / len(some))
     return {SECONDS: min(seconds), MEMORY: float(memory)}
+
+
+@eqx.filter_jit
+def _begun(key, method, model, num_particles, row):
+    return start(key, method, model, num_particles, row.conditions(model), row.observations.shape)
+
+
+@eqx.filter_jit
+def _updated(key, method, model, state, row):
+    given = Given(row.dt, row.inputs, row.observed)
+    return advance(key, method, model, state, row.observations, given)[0]

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,21 +10,22 @@ from typing import Any
 import jax
 import numpy as np
 
-from pfbr.checks import checked_key, checked_methods_of, checked_model, checked_num_particles
+from pfbr.checks import checked_key, checked_num_particles
 from pfbr.errors import FileError, InputError, ModelError
-from pfbr.inference.corrected import Corrected
 from pfbr.inference.method import Method
-from pfbr.inference.session import checked_fit_together
+from pfbr.inference.operator import Operator
+from pfbr.inference.registry import as_method
 from pfbr.io.records import read_arrays, write_arrays
 from pfbr.judging.calibration.order_gap import order_gap
 from pfbr.judging.calibration.ranks import follow, simulated_streams
 from pfbr.judging.calibration.uniformity import ecdf_band
-from pfbr.judging.calibration.verdict import advice, judge, sentence
+from pfbr.judging.calibration.verdict import advice, sentence, summarise
 from pfbr.models.base import Model, StateSpaceModel, has_observations
-from pfbr.typing import Key
+from pfbr.models.checks import checked_methods_of, checked_model
+from pfbr.models.needs import all_needs
 
 RECORD = "calibration"  # the stem of its two files
-COMMAND = "pfbr calibrate OPERATOR SPEC --out DIR"
+COMMAND = "pfbr calibrate SPEC --out DIR"
 MIN_STREAMS = 20  # with fewer, hardly anything could be refused
 
 
@@ -34,7 +36,7 @@ class CalibrationSettings:
     streams: int = 200  # a coverage of 0.95 is then known to 0.015
     length: int = 25  # as in the paper's linear system
     num_particles: int = 256  # as in the paper
-    level: float = 0.05  # chance of refusing a perfect operator, over all stages and coordinates together
+    level: float = 0.05  # chance of refusing a perfect method, over all stages and quantities together
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,42 +71,52 @@ class Calibration:
 
 
 def calibrate(
-    key: Key,
-    method: Method,
     model: Model,
     *,
+    method: str | Method = "auto",
+    key: int | jax.Array = 0,
     settings: CalibrationSettings = CalibrationSettings(),
     progress: Callable[[int], None] = lambda done: None,
 ) -> Calibration:
     """Simulate streams, follow each with the method, and rank the truths at every stage.
 
-    `progress` hears how many streams are done. Ctrl-C judges what is there, as soon as that is 20 streams.
+    `progress` hears how many streams are done. Ctrl-C gives a verdict on what is there, as soon as that is 20 streams.
     """
     _check(settings)
+    num_particles = checked_num_particles(settings.num_particles)
+    data_key, run_key = jax.random.split(checked_key(key))
     model = checked_methods_of(checked_model(model))
     if not has_observations(model):
         raise ModelError(
             f"{type(model).__name__} has no `sample_observation(key, x)`: streams cannot be simulated. Add the method."
         )
-    checked_fit_together(method, model)
-    num_particles = checked_num_particles(settings.num_particles)
-    data_key, run_key = jax.random.split(checked_key(key))
-    observations, truths = simulated_streams(data_key, model, settings.streams, settings.length)
+    chosen = as_method(method, model, rows=settings.length)
+    drawn = simulated_streams(data_key, model, settings.streams, settings.length)
     parts, gaps = [], None
     with contextlib.suppress(KeyboardInterrupt):
-        for part in follow(run_key, method, model, observations, truths, num_particles):
+        for part in follow(run_key, chosen, model, drawn, num_particles):
             parts.append(part)
             progress(sum(len(ranks) for ranks, _ in parts))
-        if not isinstance(model, StateSpaceModel):
-            gaps = [float(gap) for gap in order_gap(run_key, method, model, observations, num_particles)]
+        # only where the posterior is that of a set of observations, in whatever order they came
+        if not isinstance(model, StateSpaceModel) and not all_needs(model) & {"dt", "time"}:
+            gaps = [float(gap) for gap in order_gap(run_key, chosen, model, drawn, num_particles)]
     if sum(len(ranks) for ranks, _ in parts) < min(MIN_STREAMS, settings.streams):
         raise KeyboardInterrupt
     ranks, whole = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
-    record = conclude(ranks, whole, settings, repaired=isinstance(method, Corrected))
-    found: dict[str, Any] = {"model": type(model).__name__}
+    record = conclude(ranks, whole, settings, bare=_is_bare(chosen))
+    found: dict[str, Any] = {"model": type(model).__name__, "method": _name(method)}
     if gaps is not None and np.all(np.isfinite(gaps)):
         found |= {"order_gap": gaps[0], "noise_gap": gaps[1]}
     return dataclasses.replace(record, settings=found | record.settings)
+
+
+def _is_bare(method: Method) -> bool:
+    """Whether it is an operator whose steps nothing corrects."""
+    return isinstance(method, Operator) or getattr(method, "fallback", "") == "never"
+
+
+def _name(method: str | Method) -> str:
+    return os.fspath(method) if isinstance(method, str | os.PathLike) else type(method).__name__
 
 
 def _check(settings: CalibrationSettings) -> None:
@@ -118,23 +130,24 @@ def _check(settings: CalibrationSettings) -> None:
         raise InputError(f"`level` is a probability between 0 and 1; got {settings.level}.")
 
 
-def conclude(
-    ranks: np.ndarray, whole: np.ndarray, settings: CalibrationSettings, *, repaired: bool = False
-) -> Calibration:
-    """The verdict on ranks (streams, stages, d + 1), with particles finite where `whole` (streams, stages)."""
+def conclude(ranks: np.ndarray, whole: np.ndarray, settings: CalibrationSettings, *, bare: bool = False) -> Calibration:
+    """The verdict on ranks (streams, stages, d + 1), with particles finite where `whole` (streams, stages).
+
+    `bare`: the ranks are those of an operator whose steps nothing corrects.
+    """
     streams = len(ranks)  # fewer than asked for after Ctrl-C
     ranks = np.where(whole[..., None], ranks, np.nan)
-    judged = judge(ranks, whole, settings.level)
-    low, high = ecdf_band(streams, settings.level / judged.p_by_rank.size)
+    found = summarise(ranks, whole, settings.level)
+    low, high = ecdf_band(streams, settings.level / found.p_by_rank.size)
     described = dataclasses.asdict(settings) | {
         "streams": streams,
         "interrupted": streams < settings.streams,
-        "p_value": judged.p_value,
-        "failed_stages": judged.failed_stages,
-        "failed": judged.failed,
-        "streams_not_finite": 0 if judged.not_finite is None else judged.not_finite[0],
+        "p_value": found.p_value,
+        "failed_stages": found.failed_stages,
+        "failed": found.failed,
+        "streams_not_finite": 0 if found.not_finite is None else found.not_finite[0],
     }
-    described["verdict"] = sentence(judged, streams)
-    described["advice"] = advice(judged, streams, settings.level, repaired=repaired)
-    arrays = {"p_values": judged.p_by_rank, "coverage": judged.coverage, "band_low": low, "band_high": high}
+    described["verdict"] = sentence(found, streams)
+    described["advice"] = advice(found, streams, settings.level, bare=bare)
+    arrays = {"p_values": found.p_by_rank, "coverage": found.coverage, "band_low": low, "band_high": high}
     return Calibration(described, {"ranks": ranks, **arrays})

@@ -1,11 +1,12 @@
-"""How far apart two orders of the same data end, for unknowns at rest: the true posterior does not depend on it."""
+"""How far apart two orders of the same data end, for static models: the true posterior does not depend on it."""
 
 import equinox as eqx
 import jax
 from jax import numpy as jnp
 
-from pfbr.inference.method import Method, record
+from pfbr.inference.method import Method, Stream, record
 from pfbr.models.base import Model
+from pfbr.models.simulate import Simulated
 from pfbr.particles.particles import weighted_cov, weighted_mean
 from pfbr.typing import Key
 
@@ -13,7 +14,7 @@ STREAMS = 32  # a root mean square over so many is known to an eighth
 
 
 @eqx.filter_jit
-def order_gap(key: Key, method: Method, model: Model, observations, num_particles: int):
+def order_gap(key: Key, method: Method, model: Model, drawn: Simulated, num_particles: int):
     """Distance of the last means in posterior standard deviations, root mean square over streams and coordinates: of
     two orders with the same draws, and of two runs of the same order with other draws, which is what chance does."""
 
@@ -24,10 +25,11 @@ def order_gap(key: Key, method: Method, model: Model, observations, num_particle
     def one(inputs):
         stream_key, stream = inputs
         first_key, second_key, order_key = jax.random.split(stream_key, 3)
-        orders = jnp.stack([stream, jax.random.permutation(order_key, stream), stream])
+        order = jax.random.permutation(order_key, stream.observations.shape[0])
+        orders = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf[order], leaf]), stream)
         means, stds = jax.lax.map(lambda run: end(*run), (jnp.stack([first_key, first_key, second_key]), orders))
         return jnp.mean(((means[1:] - means[0]) / stds[0]) ** 2, axis=1)
 
-    few = observations[:STREAMS]
-    gaps = jax.lax.map(one, (jax.random.split(key, few.shape[0]), few))
+    few = jax.tree.map(lambda leaf: leaf[:STREAMS], Stream(drawn.observations, drawn.dt, drawn.inputs))
+    gaps = jax.lax.map(one, (jax.random.split(key, few.observations.shape[0]), few))
     return tuple(jnp.sqrt(jnp.mean(gaps, axis=0)))

@@ -12,13 +12,15 @@ import equinox as eqx
 import jax
 import numpy as np
 from jax import numpy as jnp
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from pfbr.errors import ModelError
-from pfbr.inference.method import Method, record
+from pfbr.inference.method import Method, Stream, record
+from pfbr.judging.stages import StreamRow, rows_of
 from pfbr.models.base import Model, StateSpaceModel
-from pfbr.models.simulate import simulate
-from pfbr.typing import Key, Observation, Observations, PerParticle, Points
+from pfbr.models.simulate import Simulated, simulate
+from pfbr.typing import Key, PerParticle, Points
 
 STREAMS_AT_ONCE = 20  # between two signs of life
 REMEMBERED = 32  # observations of a long stream whose likelihood is looked at: cost grows with their number
@@ -32,10 +34,11 @@ def rank(key: Key, log_weights: PerParticle, values: Float[Array, "n q"], truth:
     return (n * below + jax.random.uniform(key, truth.shape) * (n * tied + 1)) / (n + 1)
 
 
-def simulated_streams(key: Key, model: Model, num: int, length: int) -> tuple[Array, Array]:
-    """Observations (num, length, …) and the truths (num, length, d) behind them; a model that makes NaN is refused."""
+def simulated_streams(key: Key, model: Model, num: int, length: int) -> Simulated:
+    """Streams (num, length, …) with the truths behind them; a model that makes NaN is refused."""
     drawn = _drawn(key, model, num, length)
-    for name, array in zip(("sample_observation", "sample_prior or sample_transition"), drawn, strict=True):
+    made_by = {"sample_observation": drawn.observations, "sample_prior or sample_transition": drawn.truths}
+    for name, array in made_by.items():
         if not np.all(np.isfinite(np.asarray(array))):
             stream, stage = (int(i) for i in np.argwhere(~np.isfinite(np.asarray(array)))[0][:2])
             raise ModelError(
@@ -46,20 +49,18 @@ def simulated_streams(key: Key, model: Model, num: int, length: int) -> tuple[Ar
 
 
 def follow(
-    key: Key, method: Method, model: Model, observations: Array, truths: Array, num_particles: int
+    key: Key, method: Method, model: Model, drawn: Simulated, num_particles: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Ranks (streams, stages, d + 1), a few streams at a time, and where all particles were finite (streams, stages).
 
     The parts have one shape, so that they are compiled once; a stream's ranks do not depend on its part.
     """
-    num = observations.shape[0]
-    keys = jax.random.split(key, num)
-    for start in range(0, num, STREAMS_AT_ONCE):
-        chosen = np.minimum(np.arange(start, start + STREAMS_AT_ONCE), num - 1)  # the last one is filled up
-        parts = (keys[chosen], observations[chosen], truths[chosen])
-        ranks, whole, defined = (
-            np.asarray(part)[: num - start] for part in _followed(method, model, parts, num_particles)
-        )
+    num = drawn.observations.shape[0]
+    for first in range(0, num, STREAMS_AT_ONCE):
+        chosen = np.minimum(np.arange(first, first + STREAMS_AT_ONCE), num - 1)  # the last part is filled up
+        part = jax.tree.map(lambda leaf, chosen=chosen: leaf[chosen], drawn)
+        found = _followed(key, method, model, jnp.asarray(chosen), part, num_particles)
+        ranks, whole, defined = (np.asarray(array)[: num - first] for array in found)
         if not defined.all():
             raise ModelError(
                 f"`log_likelihood` of {type(model).__name__} is NaN for an observation at the very unknown that it was "
@@ -69,43 +70,58 @@ def follow(
 
 
 @eqx.filter_jit
-def _drawn(key, model, num, length):
+def _drawn(key, model, num, length) -> Simulated:
     return jax.vmap(lambda k: simulate(k, model, length))(jax.random.split(key, num))
 
 
 @eqx.filter_jit
-def _followed(method, model, parts, num_particles):
-    """One stream after the other: memory does not grow with their number, and repairs are made only on demand."""
+def _followed(key, method, model, numbers, part: Simulated, num_particles):
+    """One stream after the other: memory does not grow with their number, and fallbacks are taken only on demand."""
 
     def one(inputs):
-        stream_key, stream, truth = inputs
-        run_key, rank_key = jax.random.split(stream_key)
-        particles = record(run_key, method, model, stream, num_particles).particles
-        stages = jnp.arange(stream.shape[0])
+        number, drawn = inputs
+        run_key, rank_key = jax.random.split(jax.random.fold_in(key, number))
+        stream = Stream(drawn.observations, drawn.dt, drawn.inputs)
+        said = record(run_key, method, model, stream, num_particles)
+        rows, length = rows_of(stream), drawn.observations.shape[0]
+        truths = drawn.truths if drawn.params is None else jnp.hstack([drawn.truths, _repeated(drawn.params, length)])
 
-        def at(stage_inputs):
-            key, stage, points, log_weights, unknown = stage_inputs
-            points = jnp.concatenate([points, unknown[None]])
-            values = jnp.concatenate([points, _fit(model, points, stream, stage)[:, None]], axis=1)
-            whole = jnp.all(jnp.isfinite(points)) & ~jnp.any(jnp.isnan(values)) & ~jnp.any(jnp.isnan(log_weights))
-            return rank(key, log_weights, values[:-1], values[-1]), whole, ~jnp.isnan(values[-1, -1])
+        def at(inputs):
+            stage_key, stage, particles, parameters, unknown, truth = inputs
+            points = jnp.concatenate([particles.points, unknown[None]])
+            params = jax.tree.map(lambda all_, true: jnp.concatenate([all_, true[None]]), parameters, drawn.params)
+            fit = _fit(model, points, params, rows, stage)
+            known = particles.points if parameters is None else jnp.hstack([particles.points, _flat(parameters)])
+            values = jnp.concatenate([known, fit[:-1, None]], axis=1)
+            whole = jnp.all(jnp.isfinite(known)) & ~jnp.any(jnp.isnan(fit)) & ~jnp.any(jnp.isnan(particles.log_weights))
+            true_values = jnp.append(truth, fit[-1])
+            return rank(stage_key, particles.log_weights, values, true_values), whole, ~jnp.isnan(fit[-1])
 
-        keys = jax.random.split(rank_key, stream.shape[0])
-        return jax.lax.map(at, (keys, stages, particles.points, particles.log_weights, truth))
+        keys = jax.random.split(rank_key, length)
+        return jax.lax.map(at, (keys, jnp.arange(length), said.particles, said.parameters, drawn.truths, truths))
 
-    return jax.lax.map(one, parts)
+    return jax.lax.map(one, (numbers, part))
 
 
-def _fit(model: Model, points: Points, stream: Observations, stage: Array) -> PerParticle:
-    """Log likelihood of the latest observation and, for an unknown at rest, of those before: at most 32 of them."""
+def _flat(parameters) -> Points:
+    """Static parameters, one for each particle, as rows of numbers."""
+    return jax.vmap(lambda one: ravel_pytree(one)[0])(parameters)
 
-    def likelihood(observation: Observation) -> PerParticle:
-        return jax.vmap(lambda x: model.log_likelihood(x, observation))(points)
 
-    latest = likelihood(stream[stage])
+def _repeated(params, length: int) -> Points:
+    return jnp.tile(ravel_pytree(params)[0], (length, 1))
+
+
+def _fit(model: Model, points: Points, parameters, rows: StreamRow, stage: Array) -> PerParticle:
+    """Log likelihood of the latest observation and, for a static model, of those before: at most 32 of them."""
+
+    def likelihood(row: StreamRow) -> PerParticle:
+        return row.log_likelihoods(model, points, parameters)
+
+    latest = likelihood(jax.tree.map(lambda leaf: leaf[stage], rows))
     if isinstance(model, StateSpaceModel):
         return latest
-    length = stream.shape[0]
+    length = rows.observations.shape[0]
     kept = np.unique(np.linspace(0, length - 1, min(length, REMEMBERED)).round().astype(int))
-    earlier = jnp.where(jnp.asarray(kept)[:, None] < stage, jax.vmap(likelihood)(stream[kept]), 0.0)
-    return latest + jnp.sum(earlier, axis=0)
+    each = jax.vmap(likelihood)(jax.tree.map(lambda leaf: leaf[kept], rows))
+    return latest + jnp.sum(jnp.where(jnp.asarray(kept)[:, None] < stage, each, 0.0), axis=0)
