@@ -1,19 +1,57 @@
-"""Fixtures that several test files share: what is slow to make is made once."""
+"""How tests run: cheap compilation, checked shapes, bounded memory; and what several files share, made once."""
 
+import gc
+import os
 from pathlib import Path
+
+# Most of the time of a test is compilation, so that code is compiled without optimising it: about half the time for the
+# same numbers but for rounding. What computes for minutes is better off with `XLA_FLAGS= pytest …`.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true")
 
 import hypothesis
 import jax
+import jaxtyping
 import pytest
 
-import pfbr
-from pfbr.judging import demo
-from pfbr.reporting import demo_figure as figures
-from pfbr.reporting import demo_page as report
+# Shapes and types are checked at run time, but for the edge, which takes anything and says what is wrong with it.
+# `PFBR_CHECK_SHAPES=0` leaves that out.
+SOURCE = Path(__file__).resolve().parents[1] / "src"
+ROOMS = ("models", "particles", "flow", "inference", "metrics", "training", "baselines")
+EDGE = {
+    "pfbr.models.checks",
+}
+
+
+def inner_modules() -> list[str]:
+    files = [path for room in ROOMS for path in sorted((SOURCE / "pfbr" / room).rglob("*.py"))]
+    names = [".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in files if path.stem != "__init__"]
+    return [name for name in names if name not in EDGE]
+
+
+if os.environ.get("PFBR_CHECK_SHAPES", "1") != "0":
+    jaxtyping.install_import_hook(inner_modules(), "beartype.beartype")
 
 # The same examples every time, and no deadline: the first call of a compiled function is slow.
 hypothesis.settings.register_profile("pfbr", derandomize=True, deadline=None, max_examples=50)
 hypothesis.settings.load_profile("pfbr")
+
+MOST_RESIDENT = 1.2e9  # bytes after a file at which compiled functions are dropped; a file may add half as much
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _bounded_memory():
+    """Compiled functions that no later file needs are let go, so that a process stays below 2 GB."""
+    yield
+    if resident_bytes() > MOST_RESIDENT:
+        jax.clear_caches()
+        gc.collect()
+
+
+def resident_bytes() -> float:
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:  # not Linux: rather too often than never
+        return float("inf")
 
 
 @pytest.fixture(scope="session")
@@ -23,18 +61,25 @@ def root() -> Path:
 
 
 @pytest.fixture(scope="session")
-def demo_settings() -> demo.DemoSettings:
+def demo_settings():
     """A stream shorter than the real one's; whoever demonstrates in a test takes this one, which is compiled once."""
-    return demo.DemoSettings(num_observations=6, num_particles=64, num_truth_draws=512, cells=48)
+    from pfbr.judging.demo import DemoSettings
+
+    return DemoSettings(num_observations=6, num_particles=64, num_truth_draws=512, cells=48)
 
 
 @pytest.fixture(scope="session")
-def demo_directory(tmp_path_factory: pytest.TempPathFactory, demo_settings: demo.DemoSettings) -> Path:
+def demo_directory(tmp_path_factory: pytest.TempPathFactory, demo_settings) -> Path:
     """A short demonstration with the training-free operator: its records, page and figures."""
+    import pfbr
+    from pfbr.judging import demo
+    from pfbr.reporting.demo_figure import demo_figure
+    from pfbr.reporting.demo_page import demo_page
+
     directory = tmp_path_factory.mktemp("demo")
     demo.run(pfbr.gaussian_operator(), settings=demo_settings, provenance="training-free").save(directory)
-    report.demo_page(directory)
-    figures.demo_figure(directory)
+    demo_page(directory)
+    demo_figure(directory)
     return directory
 
 

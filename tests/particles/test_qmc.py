@@ -1,4 +1,4 @@
-"""Even draws fill space evenly, match moments exactly, and are fair one by one."""
+"""Quasi-Monte Carlo draws fill space evenly, match moments exactly, and are fair one by one."""
 
 import jax
 import numpy as np
@@ -7,10 +7,12 @@ import scipy.stats
 from jax import numpy as jnp
 
 from pfbr.models import GaussianMean, LinearDynamics
+from pfbr.particles.mixtures import MixtureOfGaussians
 from pfbr.particles.qmc import draw_prior, draw_transition, match_moments, sobol_normal
-from pfbr.training.priors import MixturePrior, PriorReplaced
+from pfbr.training.priors import PriorReplaced
 
 sobol = jax.jit(jax.vmap(sobol_normal, (0, None, None)), static_argnums=(1, 2))
+matched_apart = jax.jit(lambda noise, points: match_moments(noise, apart_from=points))
 
 
 @pytest.mark.parametrize("num", [16, 64, 256])
@@ -36,7 +38,7 @@ def test_each_point_by_itself_is_a_fair_draw():
     assert len(np.unique(draws[:, 0, 0])) > 3900  # another key, another set
 
 
-def test_even_draws_beat_random_ones():
+def test_quasi_monte_carlo_beats_random_draws():
     """Over 200 keys, n = 256, d = 3: the root mean square error of E[x], E[x²], E[x1 x2] is at most a fifth, a third
     and two thirds of that of i.i.d. draws, and after matching also E[cos x] is at most a third."""
     keys = jax.random.split(jax.random.key(2), 200)
@@ -54,21 +56,20 @@ def test_even_draws_beat_random_ones():
     assert errors(matched)[3] < errors(random)[3] / 3
 
 
-@pytest.mark.parametrize(("n", "d"), [(256, 3), (100, 5), (31, 2)])
+@pytest.mark.parametrize(("n", "d"), [(100, 5), (31, 2)])
 def test_moments_are_matched_exactly_and_apart_from_the_points(n, d):
     """To 2e-5 in float32: noise of mean zero, covariance one, no correlation with the points it is added to."""
     points_key, noise_key = jax.random.split(jax.random.key(n))
     points = 3.0 + jax.random.normal(points_key, (n, d)) @ jnp.triu(jnp.ones((d, d)))
-    noise = match_moments(jax.random.normal(noise_key, (n, d)), apart_from=points)
+    noise = matched_apart(jax.random.normal(noise_key, (n, d)), points)
     np.testing.assert_allclose(jnp.mean(noise, 0), 0, atol=2e-5)
     np.testing.assert_allclose(noise.T @ noise / n, np.eye(d), atol=2e-5)
     np.testing.assert_allclose((points - points.mean(0)).T @ noise / n, 0, atol=2e-5 * d)
 
 
 def test_few_particles_are_left_finite():
-    matched = jax.jit(lambda noise: match_moments(noise, apart_from=jnp.ones(noise.shape)))
-    for n in (1, 2, 7, 15):
-        assert np.all(np.isfinite(matched(jax.random.normal(jax.random.key(0), (n, 3)))))
+    for n in (1, 2, 7):
+        assert np.all(np.isfinite(matched_apart(jax.random.normal(jax.random.key(0), (n, 3)), jnp.ones((n, 3)))))
 
 
 def test_particles_start_and_move_with_the_moments_of_the_formula():
@@ -105,12 +106,12 @@ def test_noise_does_not_depend_on_the_particle():
 
 
 def test_a_prior_that_is_no_function_of_normals_is_drawn_at_random():
-    two = MixturePrior(jnp.log(jnp.array([0.5, 0.5])), jnp.array([[-5.0], [5.0]]), 0.1 * jnp.ones((2, 1, 1)))
+    two = MixtureOfGaussians(jnp.log(jnp.array([0.5, 0.5])), jnp.array([[-5.0], [5.0]]), 0.1 * jnp.ones((2, 1, 1)))
     model = PriorReplaced(GaussianMean(1), two)
     points = jax.jit(lambda key: draw_prior(key, model, 400))(jax.random.key(0))[:, 0]
     share = float(jnp.mean(points > 0))
     assert abs(share - 0.5) < 5 * 0.5 / np.sqrt(400)
     assert share != 0.5 or float(jnp.mean(points)) != 0
     assert np.all(np.abs(np.abs(points) - 5) < 1)
-    plain = draw_prior(jax.random.key(0), GaussianMean(1), 64, qmc=False)
+    plain = jax.jit(lambda key: draw_prior(key, GaussianMean(1), 64, qmc=False))(jax.random.key(0))
     assert abs(float(jnp.mean(plain))) > 1e-4  # i.i.d. draws do not average to zero

@@ -103,7 +103,7 @@ def _median_scale(points: Points) -> Float[Array, " d"]:
     return std * jnp.maximum(jnp.median(distances), 1e-6)
 
 
-def rbf_gram(a: Points, b: Points, scale: Float[Array, " d"]) -> Float[Array, "n m"]:
+def rbf_gram(a: Points, b: Float[Array, "m d"], scale: Float[Array, " d"]) -> Float[Array, "n m"]:
     """exp(−½ ‖(a − b) / scale‖²)"""
     return jnp.exp(-0.5 * squared_distances(a / scale, b / scale))
 

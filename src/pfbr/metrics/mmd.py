@@ -14,37 +14,38 @@ from pfbr.particles.density import squared_distances
 from pfbr.particles.particles import Particles
 from pfbr.typing import Points
 
+OtherPoints = Float[Array, "m d"]
 Gram = Float[Array, "n m"]
 
 
-def rbf(a: Points, b: Points) -> Gram:
+def rbf(a: Points, b: OtherPoints) -> Gram:
     """exp(−‖a − b‖² / d)"""
     return jnp.exp(-squared_distances(a, b) / a.shape[1])
 
 
-def laplacian(a: Points, b: Points) -> Gram:
+def laplacian(a: Points, b: OtherPoints) -> Gram:
     """exp(−‖a − b‖₁ / d)"""
     return jnp.exp(-jnp.sum(jnp.abs(a[:, None] - b[None]), axis=-1) / a.shape[1])
 
 
-def polynomial(a: Points, b: Points) -> Gram:
+def polynomial(a: Points, b: OtherPoints) -> Gram:
     """(a·b / d + 1)³"""
     return (a @ b.T / a.shape[1] + 1.0) ** 3
 
 
-def sigmoid(a: Points, b: Points) -> Gram:
+def sigmoid(a: Points, b: OtherPoints) -> Gram:
     """tanh(a·b / d + 1); not positive definite, so that its MMD² may be negative even without noise"""
     return jnp.tanh(a @ b.T / a.shape[1] + 1.0)
 
 
-def cosine(a: Points, b: Points) -> Gram:
+def cosine(a: Points, b: OtherPoints) -> Gram:
     """a·b / (‖a‖ ‖b‖)"""
     unit_a = a / jnp.maximum(jnp.linalg.norm(a, axis=1, keepdims=True), 1e-30)
     unit_b = b / jnp.maximum(jnp.linalg.norm(b, axis=1, keepdims=True), 1e-30)
     return unit_a @ unit_b.T
 
 
-KERNELS: dict[str, Callable[[Points, Points], Gram]] = {
+KERNELS: dict[str, Callable[[Points, OtherPoints], Gram]] = {
     "rbf": rbf,
     "laplacian": laplacian,
     "polynomial": polynomial,
