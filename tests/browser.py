@@ -11,6 +11,8 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
+import pytest
+
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 DRIVER = shutil.which("chromedriver")
 FLAGS = [
@@ -24,6 +26,14 @@ FLAGS = [
     "--disable-sync",
     "--hide-scrollbars",
 ]
+# Names of what sticks out of its figure, or of the whole page.
+CLIPPED = """
+  const texts = [...document.querySelectorAll('svg text')].filter(t => {
+    const box = t.getBoundingClientRect(), frame = t.closest('figure').getBoundingClientRect();
+    return box.left < frame.left || box.right > frame.right || box.top < frame.top || box.bottom > frame.bottom;
+  });
+  const wide = document.documentElement.scrollWidth > innerWidth ? ['the page'] : [];
+  return [...texts.map((t) => t.textContent), ...wide]"""
 _local = build_opener(ProxyHandler({}))  # the driver is on this machine; a proxy would not find it
 
 
@@ -85,6 +95,10 @@ class Browser:
         events = [json.loads(entry["message"])["message"] for entry in self._log("performance")]
         return [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
 
+    def clipped(self) -> list[str]:
+        """What is cut off: text that leaves its figure, or a page wider than the screen."""
+        return self.run(CLIPPED)
+
     def screenshot(self, *, whole_page: bool = False) -> bytes:
         answer = self.devtools("Page.captureScreenshot", {"format": "png", "captureBeyondViewport": whole_page})
         return base64.b64decode(answer["data"])
@@ -112,3 +126,12 @@ class Browser:
                 return json.load(answer)["value"]
         except HTTPError as error:
             raise RuntimeError(f"{method} {path}: {error.read().decode()[:500]}") from None
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory):
+    """One browser for all tests of a process; folders with such tests import it in their conftest."""
+    if CHROMIUM is None or DRIVER is None:
+        pytest.skip("needs chromium and chromedriver, which are not installed")
+    with Browser(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened

@@ -24,7 +24,7 @@ def streams(gaussian_mean) -> jax.Array:
 
 @pytest.fixture(scope="session")
 def irregular() -> tuple[Simulated, np.ndarray]:
-    """Four streams (4, 4, 1) of a model that needs elapsed times and inputs; and the observations, one of them missing."""
+    """Four streams (4, 4, 1) of a model that needs elapsed times and inputs; and their observations, one missing."""
     drawn = jax.jit(jax.vmap(lambda k: simulate(k, Drifting(), 4)))(jax.random.split(jax.random.key(1), 4))
     observations = np.asarray(drawn.observations).copy()
     observations[0, 1] = np.nan

@@ -4,30 +4,13 @@ import dataclasses
 import html
 import re
 
-import browser
 import numpy as np
 import pytest
 
 from pfbr.judging.calibration.calibrate import Calibration, CalibrationSettings, conclude
 from pfbr.reporting.calibration_page import calibration_page
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(browser.CHROMIUM is None, reason="needs chromium, which is not installed"),
-    pytest.mark.skipif(browser.DRIVER is None, reason="needs chromedriver, which is not installed"),
-]
 TEXT = "return document.querySelector('{}').textContent"
-OUTSIDE = """
-  return [...document.querySelectorAll('svg text')].filter(t => {
-    const box = t.getBoundingClientRect(), frame = t.closest('figure').getBoundingClientRect();
-    return box.left < frame.left || box.right > frame.right || box.top < frame.top || box.bottom > frame.bottom;
-  }).map(t => t.textContent)"""
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory):
-    with browser.Browser(tmp_path_factory.mktemp("profile")) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module", params=["trusted, 1", "refused, 10", "broken, 2"])
@@ -43,12 +26,13 @@ def drawn(request, tmp_path_factory):
     record = conclude(ranks, whole, CalibrationSettings())
     assert record.trusted == (kind == "trusted")
     spec = f"my_very_long_module_name.py:a_model_with_{dim}_unknowns"
-    described = {"model": "Mine", "operator": "a_file_of_mine.pfbr", "spec": spec, "seed": 3, "order_gap": 0.01}
+    described = {"model": "Mine", "method": "a_file_of_mine.pfbr", "spec": spec, "seed": 3, "order_gap": 0.01}
     directory = tmp_path_factory.mktemp("calibration")
     dataclasses.replace(record, settings=record.settings | described | {"noise_gap": 0.02}).save(directory)
     return Calibration.load(directory), calibration_page(directory), spec
 
 
+@pytest.mark.browser
 def test_it_opens_alone_says_its_sentence_and_draws(chromium, drawn):
     record, path, spec = drawn
     chromium.open(path)
@@ -75,11 +59,12 @@ def test_it_opens_alone_says_its_sentence_and_draws(chromium, drawn):
     assert chromium.console() == []
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize(("width", "dark"), [(1200, False), (390, True)])
 def test_nothing_is_clipped_or_pushed_off_the_screen(chromium, drawn, width, dark):
     chromium.open(drawn[1], width=width, dark=dark)
     assert chromium.run("return document.documentElement.scrollWidth") == width
-    assert chromium.run(OUTSIDE) == []
+    assert chromium.clipped() == []
     paper = chromium.run("return getComputedStyle(document.body).backgroundColor")
     assert paper == ("rgb(17, 19, 23)" if dark else "rgb(251, 251, 249)")
 

@@ -34,9 +34,7 @@ def calibration_page(directory: Path) -> Path:
     record = Calibration.load(directory)
     settings = record.settings
     lines = _lines(record.arrays["p_values"])
-    whom = f"{settings.get('operator', 'an operator')} on {settings.get('spec', settings['model'])}"
-    if settings.get("repair", "off") != "off":
-        whom += f", repaired ({settings['repair']})"
+    whom = f"{settings.get('method', 'a method')} on {settings.get('spec', settings['model'])}"
     page = Page(
         title=f"Calibration: {whom}",
         lead="Unknowns and streams were drawn from the model, and each stream followed. If the posterior is right, the "
@@ -86,7 +84,7 @@ def _chances(record: Calibration, lines) -> Chooser:
     chart = Chart("p-values", "observations so far", "p-value", series, y_scale="log", y_limits=(lowest, 1.0))
     note = (
         "The chance that ranks of a right posterior look at least as uneven, for each quantity and stage. One below "
-        f"the dashed line refuses the operator; a right one has any there {100 * level:.0f} % of the time, or less."
+        f"the dashed line refuses the method; a right one has any there {100 * level:.0f} % of the time, or less."
     )
     if p.min() < LEAST_SHOWN:
         note += f" Chances below {LEAST_SHOWN:.0e} are drawn there."

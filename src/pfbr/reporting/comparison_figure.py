@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from pfbr.errors import FileError
 from pfbr.io.records import Records
 from pfbr.judging.evaluate import ABOVE, PREDICTIVE
+from pfbr.reporting.figures import GRID, INK, save_figure
 
 LABELS = {ABOVE: "cross entropy above exact draws (nats)", PREDICTIVE: "−log density of the next observation (nats)"}
 
@@ -29,13 +30,11 @@ def comparison_figure(directory: str | os.PathLike) -> Path:
         (line,) = axis.plot(stages, values, label=name, linewidth=1.6, marker="." if len(own) < 2 else None)
         axis.fill_between(stages, values - errors, values + errors, color=line.get_color(), alpha=0.15, linewidth=0)
     if metric == ABOVE:
-        axis.axhline(0.0, color="#16181d", linewidth=0.8)
+        axis.axhline(0.0, color=INK, linewidth=0.8)
         if max(m.value for m in shown) > 5.0:
             axis.set_yscale("symlog", linthresh=1.0)  # methods that fail do so by orders of magnitude
     axis.set(xlabel="observations so far", ylabel=LABELS[metric])
     axis.spines[["top", "right"]].set_visible(False)
-    axis.grid(axis="y", color="#eceef1")
+    axis.grid(axis="y", color=GRID)
     axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    path = Path(directory) / "scores.png"
-    figure.savefig(path, dpi=120, metadata={"Software": None})
-    return path
+    return save_figure(figure, Path(directory) / "scores.png")

@@ -1,7 +1,6 @@
-"""Records to figures for paper and README: draws what was measured and computes nothing."""
+"""A demonstration's records to one figure: draws what was measured and computes nothing."""
 
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 import numpy as np
@@ -9,24 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pfbr.judging.demo import DemoRecord
+from pfbr.reporting.figures import GRID, INK, STYLE, save_figure
 
-COLOURS = {"exact": "#16181d", "pfbr": "#1f63d2", "smc": "#d1541c", "never": "#8a909b", "truth": "#6d4bb8"}
-NAMES = {"exact": "exact draws", "pfbr": "pfbr", "smc": "one-pass SMC", "never": "never learning"}
+COLOURS = {"exact": INK, "pfbr": "#1f63d2", "smc": "#d1541c", "prior": "#8a909b", "truth": "#6d4bb8"}
+NAMES = {"exact": "exact draws", "pfbr": "pfbr", "smc": "one-pass SMC", "prior": "the prior"}
 SHOWN_STAGES = (1, 5, 10, 30)
-STYLE: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9,
-    "axes.edgecolor": "#c9ccd3",
-    "axes.labelcolor": "#3b4049",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": "#5a606b",
-    "ytick.color": "#5a606b",
-    "xtick.major.size": 0,
-    "ytick.major.size": 0,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "pfbr",  # the same records give the same file
-}
 
 
 def demo_figure(directory: Path) -> list[Path]:
@@ -45,10 +31,7 @@ def demo_figure(directory: Path) -> list[Path]:
         upper, lower = right.subplots(2, 1, height_ratios=(1.5, 1))
         _score(upper, record)
         _mass(lower, record)
-        paths = [directory / "demo.png", directory / "demo.svg"]
-        figure.savefig(paths[0], dpi=120, metadata={"Software": None})
-        figure.savefig(paths[1], metadata={"Date": None})
-    return paths
+        return [save_figure(figure, directory / name) for name in ("demo.png", "demo.svg")]
 
 
 def _posterior_column(axes: np.ndarray, record: DemoRecord, stage: int) -> None:
@@ -63,7 +46,7 @@ def _posterior_column(axes: np.ndarray, record: DemoRecord, stage: int) -> None:
         axis.set(xlim=(-reach, reach), ylim=(-reach, reach), xticks=(-2, 0, 2), yticks=(-2, 0, 2), aspect="equal")
     extent = (-reach, reach, -reach, reach)
     axes[0].imshow(np.exp(log_density), origin="lower", extent=extent, cmap="Purples", interpolation="bilinear")
-    axes[0].set_title(f"after {stage} observation{'s' if stage > 1 else ''}", fontsize=9, color="#16181d")
+    axes[0].set_title(f"after {stage} observation{'s' if stage > 1 else ''}", fontsize=9, color=INK)
     for axis, name in zip(axes[1:], ("pfbr", "smc"), strict=True):
         points, weights = arrays[f"{name}_points"][stage], arrays[f"{name}_weights"][stage]
         sizes = 7 * np.minimum(weights * len(weights), 9)
@@ -72,13 +55,13 @@ def _posterior_column(axes: np.ndarray, record: DemoRecord, stage: int) -> None:
 
 
 def _score(axis: Axes, record: DemoRecord) -> None:
-    for name in ("never", "smc", "pfbr", "exact"):
+    for name in ("prior", "smc", "pfbr", "exact"):
         score = record.arrays[f"{name}_score"]
         axis.plot(
-            score, color=COLOURS[name], linestyle=":" if name == "never" else "-", linewidth=1.8, label=NAMES[name]
+            score, color=COLOURS[name], linestyle=":" if name == "prior" else "-", linewidth=1.8, label=NAMES[name]
         )
     axis.set(xlabel="observations so far", ylabel="cross entropy to the truth (nats)")
-    axis.grid(axis="y", color="#eceef1")
+    axis.grid(axis="y", color=GRID)
     axis.legend(frameon=False, loc="upper left", reverse=True)
     axis.margins(x=0.01, y=0.12)
 
@@ -88,6 +71,6 @@ def _mass(axis: Axes, record: DemoRecord) -> None:
         label = "the truth" if name == "truth" else NAMES[name]
         axis.plot(record.arrays[f"{name}_mass"], style, color=COLOURS[name], linewidth=1.6, label=label)
     axis.set(xlabel="observations so far", ylabel="mass of the mode $x_2 < 0$", ylim=(0, 1))
-    axis.grid(axis="y", color="#eceef1")
+    axis.grid(axis="y", color=GRID)
     axis.legend(frameon=False, loc="upper left", ncols=3)
     axis.margins(x=0.01)

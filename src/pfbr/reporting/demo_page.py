@@ -1,14 +1,13 @@
-"""Records to one HTML page that needs no network: draws what was measured and computes nothing."""
+"""A demonstration's records to one HTML page that needs no network: draws what was measured and computes nothing."""
 
 import base64
-import json
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pfbr.judging.demo import DemoRecord
+from pfbr.reporting.html import asset, write_document
 
 LOG_RANGE = 9.0  # nats below the top of the density that a byte spans; contours of 99 % lie within 5 of it
 TABLE_STAGES = (1, 5, 10, 20, 30)
@@ -17,18 +16,18 @@ TABLE_STAGES = (1, 5, 10, 20, 30)
 def demo_page(directory: Path) -> Path:
     """Draw `index.html` in the directory that holds a demonstration's records, and return its path."""
     record = DemoRecord.load(directory)
-    part = resources.files("pfbr.reporting") / "assets"
-    page = (part / "page.html").read_text(encoding="utf-8")
-    data = json.dumps(_demo_data(record), separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
-    for mark, text in {
-        "/*STYLE*/": (part / "page.css").read_text(encoding="utf-8"),
-        "/*SCRIPT*/": (part / "page.js").read_text(encoding="utf-8"),
-        "/*DATA*/": data,
-    }.items():
-        page = page.replace(mark, text)
-    path = directory / "index.html"
-    path.write_text(page, encoding="utf-8")
-    return path
+    return write_document(
+        directory / "index.html",
+        title="pfbr: a learned Bayes' rule, one observation at a time",
+        heading="Bayes’ rule, learned once, applied to one observation at a time",
+        lead="Each observation comes from one of two bells, centred at x₁ and at x₁ + x₂. Which bell is which cannot "
+        "be told, so the posterior has two modes. The operator never saw this stream: every observation moves its "
+        f"{record.settings['num_particles']} particles once, nothing is refitted, and no past observation is kept.",
+        body=asset("demo.html"),
+        data=_data(record),
+        styles=("page", "demo"),
+        scripts=("page", "demo"),
+    )
 
 
 def table_stages(num_observations: int) -> list[int]:
@@ -36,7 +35,7 @@ def table_stages(num_observations: int) -> list[int]:
     return sorted({stage for stage in TABLE_STAGES if stage <= num_observations} | {num_observations})
 
 
-def _demo_data(record: DemoRecord) -> dict[str, Any]:
+def _data(record: DemoRecord) -> dict[str, Any]:
     """The record in as few characters as the screen can tell apart."""
     settings, arrays = record.settings, record.arrays
     top = arrays["log_density"].max(axis=(1, 2))
@@ -59,16 +58,11 @@ def _demo_data(record: DemoRecord) -> dict[str, Any]:
         },
         "weights": weights,
         "observations": _rounded(arrays["observations"][:, 0], 3),
-        "scores": {name: _rounded(arrays[f"{name}_score"], 3) for name in ("exact", "pfbr", "smc", "never")},
+        "scores": {name: _rounded(arrays[f"{name}_score"], 3) for name in ("exact", "pfbr", "smc", "prior")},
         "masses": {name: _rounded(arrays[f"{name}_mass"], 3) for name in ("truth", "pfbr", "smc")},
         "seconds": settings["seconds_per_update"],
         "table": table_stages(num_observations),
         "texts": {
-            "lead": (
-                "Each observation comes from one of two bells, centred at x₁ and at x₁ + x₂. Which bell is which "
-                "cannot be told, so the posterior has two modes. The operator never saw this stream: every observation "
-                f"moves its {num_particles} particles once, nothing is refitted, and no past observation is kept."
-            ),
             "panel-note": (
                 f"Contours enclose {', '.join(f'{100 * mass:.0f} %' for mass in settings['contour_masses'])} "
                 f"of the true posterior. The cross marks x = {_point(u, v)}, from which the stream was drawn; "

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -11,20 +12,39 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from pfbr.reporting.demo_figure import STYLE
+from pfbr.io.files import atomic
 from pfbr.reporting.parts import LOOKS, Chart, Drawing, Series
 
 INK, GRID = "#16181d", "#eceef1"
+STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.edgecolor": "#c9ccd3",
+    "axes.labelcolor": "#3b4049",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": "#5a606b",
+    "ytick.color": "#5a606b",
+    "xtick.major.size": 0,
+    "ytick.major.size": 0,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "pfbr",  # the same records give the same file
+}
 
 
 def draw_figure(directory: Path, name: str, charts: Sequence[Chart] | Drawing) -> list[Path]:
     """NAME.svg and NAME.png in the directory."""
-    paths = [directory / f"{name}.svg", directory / f"{name}.png"]
     with matplotlib.rc_context({**STYLE, "font.size": 10}):
         figure = charts() if callable(charts) else side_by_side(charts)
-        figure.savefig(paths[0], metadata={"Date": None})
-        figure.savefig(paths[1], dpi=120, metadata={"Software": None})
-    return paths
+        return [save_figure(figure, directory / f"{name}.{kind}") for kind in ("svg", "png")]
+
+
+def save_figure(figure: Figure, path: Path) -> Path:
+    """Write the figure in the format of its file's name, without the date of the day."""
+    kind = path.suffix.removeprefix(".")
+    with atomic(path) as file:
+        figure.savefig(file, format=kind, dpi=120, metadata={"png": {"Software": None}, "svg": {"Date": None}}[kind])
+    return path
 
 
 def side_by_side(charts: Sequence[Chart]) -> Figure:

@@ -5,11 +5,13 @@ import dataclasses
 import html
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from pfbr.io.files import write_text
 from pfbr.reporting.parts import LOOKS, Finding, Movie, Page, Part, Picture, Table
 
 MARKS = {True: "good", False: "bad", None: "plain"}
@@ -17,24 +19,20 @@ MARKS = {True: "good", False: "bad", None: "plain"}
 
 def write_page(path: Path, page: Page) -> Path:
     """Write the page; the same parts give the same file."""
-    folder = resources.files("pfbr.reporting") / "assets"
-    text = (folder / "experiment.html").read_text(encoding="utf-8")
     looks = {name: dataclasses.asdict(look) for name, look in {**LOOKS, **page.looks}.items()}
     data: dict[str, Any] = {"looks": looks, "parts": {}}
-    body = "\n".join(_part(f"part-{i}", part, data["parts"]) for i, part in enumerate(page.parts))
-    for mark, piece in {
-        "/*STYLE*/": "".join((folder / f"{name}.css").read_text(encoding="utf-8") for name in ("page", "experiment")),
-        "/*SCRIPT*/": "".join((folder / f"{name}.js").read_text(encoding="utf-8") for name in ("charts", "movie")),
-        "<!--TITLE-->": html.escape(page.title),
-        "<!--LEAD-->": html.escape(page.lead),
-        "<!--FINDINGS-->": _findings(page.findings),
-        "<!--PARTS-->": body,
-        "<!--FACTS-->": "".join(f"<p>{html.escape(fact)}</p>" for fact in page.facts),
-        "/*DATA*/": json.dumps(_plain(data), separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/"),
-    }.items():
-        text = text.replace(mark, piece)
-    path.write_text(text, encoding="utf-8")
-    return path
+    parts = [_part(f"part-{i}", part, data["parts"]) for i, part in enumerate(page.parts)]
+    facts = "".join(f"<p>{html.escape(fact)}</p>" for fact in page.facts)
+    return write_document(
+        path,
+        title=f"{page.title} · pfbr",
+        heading=page.title,
+        lead=page.lead,
+        body="\n".join([_findings(page.findings), *parts, f"<footer>{facts}</footer>"]),
+        data=_plain(data),
+        styles=("page", "parts"),
+        scripts=("page", "charts", "movie"),
+    )
 
 
 def write_index(path: Path, entries: Sequence[tuple[str, Page]]) -> Path:
@@ -44,21 +42,47 @@ def write_index(path: Path, entries: Sequence[tuple[str, Page]]) -> Path:
         f"{_findings(page.findings)}</section>"
         for address, page in entries
     ]
-    folder = resources.files("pfbr.reporting") / "assets"
-    text = (folder / "experiment.html").read_text(encoding="utf-8")
-    for mark, piece in {
-        "/*STYLE*/": "".join((folder / f"{name}.css").read_text(encoding="utf-8") for name in ("page", "experiment")),
-        "/*SCRIPT*/": "",
-        "<!--TITLE-->": "Particle flow Bayes’ rule: the experiments",
-        "<!--LEAD-->": "Each page was drawn from the records beside it.",
-        "<!--FINDINGS-->": "",
-        "<!--PARTS-->": "\n".join(cards),
-        "<!--FACTS-->": "",
-        "/*DATA*/": "{}",
-    }.items():
-        text = text.replace(mark, piece)
-    path.write_text(text, encoding="utf-8")
+    heading = "Particle flow Bayes’ rule: the experiments"
+    return write_document(
+        path,
+        title=f"{heading} · pfbr",
+        heading=heading,
+        lead="Each page was drawn from the records beside it.",
+        body="\n".join(cards),
+        data={},
+        styles=("page", "parts"),
+        scripts=(),
+    )
+
+
+def write_document(
+    path: Path,
+    *,
+    title: str,
+    heading: str,
+    lead: str,
+    body: str,
+    data: Any,
+    styles: Sequence[str],
+    scripts: Sequence[str],
+) -> Path:
+    """One file with its styles, scripts and data inside; `styles` and `scripts` are names of assets."""
+    pieces = {
+        "<!--TITLE-->": html.escape(title),
+        "<!--HEADING-->": html.escape(heading),
+        "<!--LEAD-->": html.escape(lead),
+        "<!--BODY-->": body,
+        "/*STYLE*/": "".join(asset(f"{name}.css") for name in styles),
+        "/*SCRIPT*/": "".join(asset(f"{name}.js") for name in scripts),
+        "/*DATA*/": json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/"),
+    }
+    marks = re.compile("|".join(map(re.escape, pieces)))
+    write_text(path, marks.sub(lambda mark: pieces[mark[0]], asset("page.html")))
     return path
+
+
+def asset(name: str) -> str:
+    return (resources.files("pfbr.reporting") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _findings(findings: Sequence[Finding]) -> str:

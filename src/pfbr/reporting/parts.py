@@ -15,14 +15,14 @@ class Look:
     dash: str = ""  # lengths of strokes and gaps; nothing: a full line
 
 
-# One look a method in all experiments. Ours are blue; what is not a rival (the truth, the prior) has no hue.
+# One look a method in all experiments. Ours are blue; what is not a method (the truth, the prior) has no hue.
 LOOKS: dict[str, Look] = {
     "pfbr": Look("pfbr (ours, trained)", "#1f63d2", "#6ea8ff"),
     "pfbr-meta": Look("pfbr (ours, learned over tasks)", "#0b2a6f", "#c9dcff"),
     "pfbr-gaussian": Look("pfbr (ours, training-free)", "#2b9be8", "#79c6ff"),
     "pfbr-paper": Look("pfbr (the paper's operator)", "#0c9a9a", "#43d3d0", "7 3"),
     "exact": Look("exact draws", "#16181d", "#eef0f4", "2 3"),
-    "prior": Look("never learning (the prior)", "#8a909b", "#858d9b", "2 5"),
+    "prior": Look("the prior", "#8a909b", "#858d9b", "2 5"),
     "smc": Look("bootstrap SMC", "#d1541c", "#ff9a5c"),
     "smc-one-pass": Look("one-pass SMC", "#d1541c", "#ff9a5c"),
     "smc-optimal": Look("optimal-proposal SMC", "#a3341a", "#ff7b54", "7 3"),
@@ -116,12 +116,12 @@ class Movie:
 
     title: str
     note: str
-    data: Mapping  # see experiments/mixture_view.py
+    data: Mapping  # see paper/views/mixture.py
 
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One sentence that the records say; `good` where it speaks for us, False where a rival wins, None for neither."""
+    """One sentence that the records say; `good` where it speaks for us, False where another wins, None for neither."""
 
     text: str
     good: bool | None = None

@@ -1,18 +1,7 @@
-"use strict";
 // Draws the charts that the records hold; computes nothing but positions on the screen.
-const data = JSON.parse(document.getElementById("data").textContent);
-const NS = "http://www.w3.org/2000/svg";
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const colour = (method) => data.looks[method][dark.matches ? "dark" : "light"];
 
-function make(tag, attributes, parent, text) {
-  const node = document.createElementNS(NS, tag);
-  for (const key in attributes) node.setAttribute(key, attributes[key]);
-  if (text !== undefined) node.textContent = text;
-  if (parent) parent.appendChild(node);
-  return node;
-}
-const minus = (text) => String(text).replace(/-/g, "−");
 function short(value) { // as few digits as tell a value from its neighbours
   const size = Math.abs(value);
   if (size === 0) return "0";
@@ -33,13 +22,8 @@ function scaleFor(kind, values, linearTo, limits) {
   const at = (v) => v === null || (kind === "log" && v <= 0) ? null : limits ? Math.min(1, Math.max(0, (bend(v) - from) / (to - from))) : (bend(v) - from) / (to - from);
   return { at, ticks: ticksFor(kind, low, high, linearTo, kept.every(Number.isInteger)).filter((t) => { const p = at(t); return p >= -1e-6 && p <= 1 + 1e-6; }) };
 }
-function ticksFor(kind, low, high, linearTo, whole) { // whole numbers, such as stages, have no halves
-  const even = (a, b, wanted) => {
-    const rough = Math.max((b - a) / wanted, 1e-12), power = Math.pow(10, Math.floor(Math.log10(rough)));
-    const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= rough - 1e-12 && (!whole || s % 1 === 0)) || 1, ticks = [];
-    for (let t = Math.ceil(a / step - 1e-9) * step; t <= b + 1e-9 * step; t += step) ticks.push(Math.abs(t) < 1e-9 * step ? 0 : Number(t.toPrecision(6)));
-    return ticks;
-  };
+function ticksFor(kind, low, high, linearTo, whole) {
+  const even = (a, b, wanted) => evenTicks(a, b, wanted, whole);
   if (kind === "linear") return even(low, high, 5);
   const powers = (a, b) => { // whole powers of ten, thinned to at most six
     const first = Math.floor(Math.log10(a) + 1e-9), final = Math.ceil(Math.log10(b) - 1e-9), ticks = [];

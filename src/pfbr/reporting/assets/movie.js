@@ -3,7 +3,6 @@ function movie(section, film) {
   const last = film.observations.length, cells = film.cells, reach = film.reach;
   const SIZE = 230, LEFT = 34, BOTTOM = 36, SIDE = SIZE - LEFT - 4, HEIGHT = SIDE + 4 + BOTTOM;
   const px = (x) => LEFT + ((x + reach) / (2 * reach)) * SIDE, py = (y) => 4 + ((reach - y) / (2 * reach)) * SIDE;
-  let stage = last, timer = null;
   const html = (tag, cls, parent, text) => {
     const node = document.createElement(tag);
     if (cls) node.className = cls;
@@ -16,11 +15,10 @@ function movie(section, film) {
   button.type = "button";
   button.id = "play";
   const slider = html("input", "", controls);
-  Object.assign(slider, { type: "range", id: "stage", min: 0, max: last, step: 1 });
+  Object.assign(slider, { type: "range", id: "stage", min: 0, step: 1 });
   slider.setAttribute("aria-label", "Observations so far");
   const label = html("output", "", controls);
   const grid = html("div", "frames", section);
-  const unpack = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const rgb = (name) => { const hex = colour(name); return [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)); };
 
   const frames = film.panels.map((panel) => {
@@ -48,25 +46,18 @@ function movie(section, film) {
     return { panel, svg, head, image, lines, dots, note, bytes: unpack(panel.shades), shown: new Map() };
   });
 
-  function shade(frame) {
+  function shade(frame, stage) {
     const paint = rgb(frame.panel.name), key = `${stage} ${paint}`;
-    if (!frame.shown.has(key)) {
-      const canvas = document.createElement("canvas");
-      canvas.width = canvas.height = cells;
-      const context = canvas.getContext("2d"), picture = context.createImageData(cells, cells);
-      for (let i = 0; i < cells; i++) for (let j = 0; j < cells; j++)
-        picture.data.set([...paint, Math.round(200 * Math.pow(frame.bytes[(stage * cells + i) * cells + j] / 255, 0.7))], 4 * ((cells - 1 - j) * cells + i));
-      context.putImageData(picture, 0, 0);
-      frame.shown.set(key, canvas.toDataURL());
-    }
+    const opacity = (i, j) => 200 * Math.pow(frame.bytes[(stage * cells + i) * cells + j] / 255, 0.7);
+    if (!frame.shown.has(key)) frame.shown.set(key, shaded(cells, paint, opacity));
     return frame.shown.get(key);
   }
   const exact = film.panels.find((panel) => panel.name === "exact");
-  function draw() {
+  function draw(stage) {
     const path = film.contours[stage].map((line) => "M" + line.map(([x, y]) => `${px(x).toFixed(1)} ${py(y).toFixed(1)}`).join("L")).join("");
     for (const frame of frames) {
       const { panel } = frame;
-      frame.image.setAttribute("href", shade(frame));
+      frame.image.setAttribute("href", shade(frame, stage));
       frame.lines.setAttribute("d", path);
       frame.head.style.color = colour(panel.name);
       frame.dots.forEach((dot, k) => {
@@ -81,31 +72,10 @@ function movie(section, film) {
       frame.note.textContent = gap === null || panel === exact ? mass : `${mass}, ${gap < 0 ? "" : "+"}${minus(gap.toFixed(2))} nats`;
       frame.svg.setAttribute("aria-label", `${panel.title} after ${stage} observations`);
     }
-    slider.value = stage;
     label.textContent = stage ? `observation ${stage} of ${last}: ${minus(film.observations[stage - 1].toFixed(2))}` : "before any observation";
     slider.setAttribute("aria-valuetext", label.textContent);
-    document.documentElement.dataset.stage = stage;
   }
-  function go(to) { stage = Math.max(0, Math.min(last, to)); draw(); }
-  function play(on) {
-    clearInterval(timer);
-    timer = null;
-    if (on) {
-      if (stage === last) go(0);
-      timer = setInterval(() => (stage < last ? go(stage + 1) : play(false)), 600);
-    }
-    button.setAttribute("aria-label", on ? "Pause" : "Play");
-    button.textContent = on ? "❚❚ Pause" : "▶ Play";
-  }
-  slider.addEventListener("input", () => { play(false); go(Number(slider.value)); });
-  button.addEventListener("click", () => play(timer === null));
-  document.addEventListener("keydown", (event) => {
-    const to = { ArrowLeft: stage - 1, ArrowRight: stage + 1, Home: 0, End: last }[event.key];
-    if (to !== undefined) { event.preventDefault(); play(false); go(to); }
-    else if (event.key === " " && event.target.tagName !== "BUTTON") { event.preventDefault(); play(timer === null); }
-  });
-  play(false);
-  go(Number((location.hash.match(/stage=(\d+)/) || [0, last])[1]));
-  return draw;
+  const { redraw } = player(last, slider, button, draw, (on) => { button.textContent = on ? "❚❚ Pause" : "▶ Play"; });
+  return redraw;
 }
 for (const section of document.querySelectorAll(".movie")) redraws.push(movie(section, data.parts[section.id].movie));
