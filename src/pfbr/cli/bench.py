@@ -1,9 +1,6 @@
-"""`pfbr bench`: speed, beside rivals and beside what the machine can do, in one run."""
+"""`pfbr bench`: speed, beside baselines and beside what the machine can do, in one run."""
 
 from rich.console import Console
-from rich.table import Table
-
-from pfbr.judging.bench import timings
 
 
 def bench() -> None:
@@ -13,6 +10,10 @@ def bench() -> None:
 
     Example: `pfbr bench`
     """
+    from rich.table import Table
+
+    from pfbr.judging.bench import timings
+
     console = Console()
     first: dict[str, float] = {}
     table = Table("what", "milliseconds", "ratio to the group's first", "")

@@ -1,66 +1,75 @@
 """`pfbr demo`: the main job on an embedded example, in a table and on one page."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import jax
 import typer
 from rich.console import Console
-from rich.table import Table
 
-import pfbr
-from pfbr.cli.train import train_operator
-from pfbr.inference.method import Method
-from pfbr.judging import demo as demonstration
-from pfbr.models import GaussianMixture
-from pfbr.reporting import demo_figure as figures
-from pfbr.reporting import demo_page as pages
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from pfbr.inference.method import Method
+    from pfbr.judging.demo import DemoRecord
 
 
 def demo(
     out: Path = typer.Option(Path("pfbr-demo"), "--out", metavar="DIR", help="Where the records and the page go."),
-    train: bool = typer.Option(False, "--train", help="Train the operator first instead of using the shipped one."),
+    train: bool = typer.Option(False, "--train", help="Train the operator first instead of using the pretrained one."),
     minutes: float = typer.Option(5.0, "--minutes", min=0.01, help="How long to train with --train."),
 ) -> None:
     """An unseen stream, our posterior beside the truth and beside SMC, one self-contained page.
 
     Example: `pfbr demo`, then open pfbr-demo/index.html
     """
+    from pfbr.judging import demo as demonstration
+    from pfbr.reporting.demo_figure import demo_figure
+    from pfbr.reporting.demo_page import demo_page
+
     console = Console()
-    operator, provenance = _operator(train, minutes, out)
+    method, provenance = _method(train, minutes, out)
     with console.status("starting") as status:
-        record = demonstration.run(operator, provenance=provenance, say=lambda message: status.update(message))
+        record = demonstration.run(method, provenance=provenance, say=lambda message: status.update(message))
         status.update("drawing the page")
         record.save(out)
-        page = pages.demo_page(out)
-        figures.demo_figure(out)
+        page = demo_page(out)
+        demo_figure(out)
     console.print(_scores(record))
     console.print(_facts(record))
     console.print(f"\nOpen the page: [bold]{page.resolve()}[/bold]", soft_wrap=True, highlight=False)
 
 
-def _operator(train: bool, minutes: float, out: Path) -> tuple[Method, str]:
-    if train:
-        out.mkdir(parents=True, exist_ok=True)
-        file = out / "operator.pfbr"
-        trained = train_operator(jax.random.key(0), GaussianMixture(), file, minutes=minutes)
-        return trained, f"trained on the mixture for {minutes:g} minutes"
-    return pfbr.shipped("mixture"), "shipped with pfbr, trained on the mixture"
+def _method(train: bool, minutes: float, out: Path) -> "tuple[str | Method, str]":
+    if not train:
+        return "mixture", "pretrained on the mixture, as it comes with pfbr"
+    from pfbr.cli.train import train_operator
+    from pfbr.io.files import make_directory
+    from pfbr.models import GaussianMixture
+
+    trained = train_operator(GaussianMixture(), make_directory(out) / "operator.pfbr", minutes=minutes)
+    return trained, f"trained on the mixture for {minutes:g} minutes"
 
 
-def _scores(record: demonstration.DemoRecord) -> Table:
+def _scores(record: "DemoRecord") -> "Table":
+    from rich.table import Table
+
+    from pfbr.reporting.demo_page import table_stages
+
     settings, arrays = record.settings, record.arrays
     table = Table(title="Cross entropy to the true posterior (nats, lower is better)", title_justify="left")
-    stages = pages.table_stages(settings["num_observations"])
+    stages = table_stages(settings["num_observations"])
     table.add_column("after observation")
     for stage in stages:
         table.add_column(str(stage), justify="right")
     names = {"exact": f"{settings['num_particles']} exact draws", "pfbr": "[bold]pfbr[/bold]", "smc": "one-pass SMC"}
-    for name, title in {**names, "never": "never learning"}.items():
+    for name, title in {**names, "prior": "prior"}.items():
         table.add_row(title, *(f"{arrays[f'{name}_score'][stage]:.2f}" for stage in stages))
     return table
 
 
-def _facts(record: demonstration.DemoRecord) -> Table:
+def _facts(record: "DemoRecord") -> "Table":
+    from rich.table import Table
+
     settings, arrays = record.settings, record.arrays
     u, v = settings["unknown"]
     table = Table(title=f"After {settings['num_observations']} observations", title_justify="left")

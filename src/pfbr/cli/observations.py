@@ -1,61 +1,53 @@
-"""Observations from a file or a line of text: what is wrong with them is said with the number of the line."""
+"""A stream from a file: observations, and the times and inputs that came with them; refused with line and column."""
 
 import csv
-import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
+from pfbr.cli import cells
+from pfbr.cli.lines import Columns, Line, parse_line
+from pfbr.cli.words import FORMATS
 from pfbr.errors import FileError, InputError
-from pfbr.models import Model, observation_shape
+from pfbr.models.base import Model
+from pfbr.models.conditions import conditions_of, example_of, observation_shape
 
-FORMATS = ".npy (T, k) or (S, T, k), .csv (one row an observation), .jsonl (one JSON list a line)"
+
+class Streams(NamedTuple):
+    """Observations (T, …) or, from .npy, of many streams (S, T, …), NaN where nothing was observed; times (T,) and
+    inputs (T, …) where they came with them."""
+
+    observations: np.ndarray
+    times: list[cells.Time] | None = None
+    inputs: Any = None
 
 
-def read(path: Path, model: Model) -> np.ndarray:
-    """One stream (T, …) or, from .npy, many (S, T, …): finite numbers, of the shape that the model expects."""
+def read(path: Path, model: Model, columns: Columns = Columns()) -> Streams:
+    """What a file holds, in the shapes that the model expects."""
     readers = {".npy": _read_npy, ".csv": _read_csv, ".jsonl": _read_jsonl}
     if path.suffix not in readers:
         raise InputError(f"observations come as {FORMATS}; got {path.name!r}.")
     if not path.is_file():
         raise FileError(f"there is no file {str(path)!r} with observations. Check the path.")
     shape = observation_shape(model)
-    values = readers[path.suffix](path, shape)
-    if values.size == 0:
+    try:
+        found = readers[path.suffix](path, shape, columns)
+    except PermissionError as error:
+        raise FileError(f"cannot read {str(path)!r}: {error.strerror}.") from None
+    if found.observations.size == 0:
         raise InputError(f"{str(path)!r} holds no observations.")
-    return _fit_shape(values, shape, str(path), model)
+    values = _fit_shape(found.observations, shape, str(path), model)
+    inputs = found.inputs
+    if path.suffix == ".csv" and inputs is not None:
+        inputs = _as_the_model_has_them(inputs, columns.inputs, model)
+    return Streams(values, found.times, inputs)
 
 
-def parse_line(text: str, shape: tuple[int, ...] | None, where: str) -> np.ndarray:
-    """One observation from one line of JSON: a number, a list, or an object with the key "observation"."""
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{where} is not JSON ({error.msg} at column {error.colno}): {_shorten(text)}") from None
-    if isinstance(value, dict):
-        if "observation" not in value:
-            raise InputError(
-                f'{where} is an object without the key "observation"; it has {", ".join(value) or "none"}.'
-            )
-        value = value["observation"]
-    if not _only_numbers(value):
-        raise InputError(f"{where} must be a number or a list of numbers; got {_shorten(text)}")
-    try:
-        observation = np.asarray(value, dtype=float)
-    except ValueError:
-        raise InputError(f"{where} is ragged: its inner lists have different lengths.") from None
-    except OverflowError:
-        raise InputError(f"{where} holds a number too large for a float.") from None
-    _check_finite(observation, where)
-    if shape == (1,) and observation.ndim == 0:
-        observation = observation[None]
-    if shape is not None and observation.shape != shape:
-        raise InputError(f"{where} must have shape {shape}; got {observation.shape}.")
-    return observation
-
-
-def _read_npy(path: Path, shape: tuple[int, ...] | None) -> np.ndarray:
+def _read_npy(path: Path, shape: tuple[int, ...] | None, columns: Columns) -> Streams:
+    if columns.named:
+        raise InputError(f"the columns of {str(path)!r} have no names: give a .csv with a header, or JSON lines.")
     try:
         values = np.load(path, allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
@@ -64,43 +56,102 @@ def _read_npy(path: Path, shape: tuple[int, ...] | None) -> np.ndarray:
         kind = getattr(values, "dtype", type(values).__name__)
         raise InputError(f"{str(path)!r} must hold an array of numbers; it holds {kind}.")
     values = values.astype(float)
-    if not np.isfinite(values).all():
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(values))[0])
-        raise InputError(f"{str(path)!r} holds {values[where]} at index {where}. Remove or impute such values first.")
-    return values
+    if np.isinf(values).any():
+        where = tuple(int(i) for i in np.argwhere(np.isinf(values))[0])
+        raise InputError(f"{str(path)!r} holds {values[where]} at index {where}. NaN is what was not observed.")
+    return Streams(values)
 
 
-def _read_csv(path: Path, shape: tuple[int, ...] | None) -> np.ndarray:
+def _read_csv(path: Path, shape: tuple[int, ...] | None, columns: Columns) -> Streams:
     rows: list[list[float]] = []
+    inputs: list[list[float]] = []
+    times: list[cells.Time] = []
+    names: list[str] | None = None
+    width = 0
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
         reader = csv.reader(file)
-        for row in reader:
-            cells = [cell.strip() for cell in row]
-            if not any(cells):
+        try:
+            for row in reader:
+                if not row or (len(row) == 1 and row[0] and not row[0].strip()):
+                    continue  # a blank line; a gap in a file of one column is written ""
+                given = [cell.strip() for cell in row]
+                where = f"{str(path)!r}, line {reader.line_num}"
+                if names is None:
+                    names, width = [str(i) for i in range(len(given))], len(given)
+                    if columns.named or not any(cells.is_number(cell) or cells.is_gap(cell) for cell in given):
+                        names = given
+                        time, of_inputs, of_observation = _places(columns, names, where)
+                        continue  # a header
+                    time, of_inputs, of_observation = _places(columns, names, where)
+                if len(given) != width:
+                    raise InputError(f"{where} has {len(given)} columns, the rows above have {width}. Cut short?")
+
+                def place(column: int, where: str = where) -> str:
+                    return f"{where}, column {column + 1}"
+
+                rows.append([cells.number_or_gap(given[c], place(c)) for c in of_observation])
+                inputs.append([cells.number(given[c], place(c)) for c in of_inputs])
+                if time is not None:
+                    times.append(cells.time(given[time], place(time)))
+        except csv.Error as error:
+            raise InputError(f"{str(path)!r}, line {reader.line_num} cannot be read ({error}).") from None
+    return Streams(np.asarray(rows, dtype=float), times or None, np.asarray(inputs) if columns.inputs else None)
+
+
+def _places(columns: Columns, names: list[str], where: str) -> tuple[int | None, list[int], list[int]]:
+    if not columns.named:
+        return None, [], list(range(len(names)))
+    time, inputs, observation = columns.split(names, where)
+    return (
+        None if time is None else names.index(time),
+        [names.index(name) for name in inputs],
+        [names.index(name) for name in observation],
+    )
+
+
+def _read_jsonl(path: Path, shape: tuple[int, ...] | None, columns: Columns) -> Streams:
+    lines: list[Line] = []
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for count, text in enumerate(file, start=1):
+            if not text.strip():
                 continue
-            where = f"{str(path)!r}, line {reader.line_num}"
-            if not rows and not any(map(_is_number, cells)):
-                continue  # a header
-            for column, cell in enumerate(cells, start=1):
-                if not _is_number(cell):
-                    raise InputError(f"{where}, column {column}: {cell!r} is not a number.")
-            if rows and len(cells) != len(rows[0]):
-                raise InputError(f"{where} has {len(cells)} columns, the rows above have {len(rows[0])}. Cut short?")
-            rows.append([float(cell) for cell in cells])
-            _check_finite(np.asarray(rows[-1]), where)
-    return np.asarray(rows, dtype=float)
+            where = f"{str(path)!r}, line {count}"
+            line = parse_line(text, shape, where, columns)
+            if line.retract:
+                raise InputError(f"{where} takes an observation back, which only a live stream (`-`) can do.")
+            if shape is None and line.observation is not None:
+                shape = line.observation.shape  # a model that cannot tell takes the first one's
+            for name in ("time", "inputs"):
+                came = getattr(line, name) is not None
+                if lines and came != (getattr(lines[0], name) is not None):
+                    raise InputError(f'{where} {"has" if came else "has no"} "{name}", unlike the lines above.')
+            lines.append(line)
+    if not lines or shape is None:
+        return Streams(np.zeros(0))
+    values = [np.full(shape, np.nan) if line.observation is None else line.observation for line in lines]
+    times = [line.time for line in lines if line.time is not None]
+    return Streams(np.stack(values), times or None, _stacked([line.inputs for line in lines], str(path)))
 
 
-def _read_jsonl(path: Path, shape: tuple[int, ...] | None) -> np.ndarray:
-    rows: list[np.ndarray] = []
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            where = f"{str(path)!r}, line {number}"
-            rows.append(parse_line(line, shape, where))
-            if rows[-1].shape != rows[0].shape:
-                raise InputError(f"{where} has shape {rows[-1].shape}, the lines above {rows[0].shape}. Cut short?")
-    return np.asarray(rows, dtype=float)
+def _stacked(inputs: list[Any], where: str) -> Any:
+    """Trees of arrays, one for each observation, as one tree."""
+    if inputs[0] is None:
+        return None
+    try:
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *inputs)
+    except ValueError:
+        raise InputError(f"{where!r} holds inputs of different shapes. Every line must have the same ones.") from None
+
+
+def _as_the_model_has_them(inputs: np.ndarray, names: tuple[str, ...], model: Model) -> Any:
+    """Columns as a vector, unless the model says that its inputs are one number, or numbers by these names."""
+    example = example_of(model)
+    expected = None if example is None else conditions_of(example).inputs
+    if isinstance(expected, dict) and set(expected) == set(names):
+        return {name: inputs[:, i].reshape(-1, *expected[name].shape) for i, name in enumerate(names)}
+    if getattr(expected, "shape", None) == () and inputs.shape[1] == 1:
+        return inputs[:, 0]
+    return inputs
 
 
 def _fit_shape(values: np.ndarray, shape: tuple[int, ...] | None, where: str, model: Model) -> np.ndarray:
@@ -109,6 +160,8 @@ def _fit_shape(values: np.ndarray, shape: tuple[int, ...] | None, where: str, mo
         return values if values.ndim > 1 else values[:, None]
     if shape == (1,) and values.ndim == 1:
         values = values[:, None]
+    if shape == () and values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
     streams = values.ndim - len(shape)
     if streams not in (1, 2) or (shape and values.shape[-len(shape) :] != shape):
         single = ", ".join(["T", *map(str, shape)])
@@ -117,28 +170,3 @@ def _fit_shape(values: np.ndarray, shape: tuple[int, ...] | None, where: str, mo
             "streams."
         )
     return values
-
-
-def _check_finite(values: np.ndarray, where: str) -> None:
-    if not np.isfinite(values).all():
-        bad = values[~np.isfinite(values)].reshape(-1)[0]
-        raise InputError(f"{where} holds {bad}. Remove or impute such values first.")
-
-
-def _only_numbers(value: Any) -> bool:
-    if isinstance(value, list):
-        return len(value) > 0 and all(map(_only_numbers, value))
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _shorten(text: str) -> str:
-    text = text.strip()
-    return text if len(text) <= 60 else text[:57] + "..."

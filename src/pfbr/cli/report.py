@@ -4,14 +4,6 @@ from pathlib import Path
 
 import typer
 
-from pfbr.io.records import MEASUREMENTS
-from pfbr.judging.calibration.calibrate import RECORD as CALIBRATION
-from pfbr.paper import registry
-from pfbr.reporting import demo_figure as figures
-from pfbr.reporting import demo_page as pages
-from pfbr.reporting.calibration_page import calibration_page
-from pfbr.reporting.comparison_figure import comparison_figure
-
 
 def report(
     directory: Path = typer.Argument(
@@ -22,15 +14,29 @@ def report(
 
     Example: `pfbr report pfbr-demo`
     """
-    if registry.is_run(directory):
-        typer.echo(str(registry.draw(directory)))
-        return
-    if (directory / f"{CALIBRATION}.json").exists():
-        typer.echo(str(calibration_page(directory)))
-        return
-    if (directory / MEASUREMENTS).exists():
-        typer.echo(str(comparison_figure(directory)))
-        return
-    page = pages.demo_page(directory)
-    figures.demo_figure(directory)
-    typer.echo(str(page))
+    typer.echo(str(_drawn(directory)))
+
+
+def _drawn(directory: Path) -> Path:
+    """The page or the figure of whatever left its records there."""
+    from pfbr.io.records import MEASUREMENTS, SETTINGS
+
+    if (directory / "calibration.json").exists():
+        from pfbr.reporting.calibration_page import calibration_page
+
+        return calibration_page(directory)
+    if (directory / MEASUREMENTS).exists() and '"experiment"' not in (directory / SETTINGS).read_text(encoding="utf-8"):
+        from pfbr.reporting.comparison_figure import comparison_figure
+
+        return comparison_figure(directory)
+    if not (directory / "demo.json").exists():
+        from pfbr.paper import registry
+
+        if registry.is_run(directory):
+            return registry.draw(directory)
+    from pfbr.reporting.demo_figure import demo_figure
+    from pfbr.reporting.demo_page import demo_page
+
+    page = demo_page(directory)
+    demo_figure(directory)
+    return page

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import typer
 
-import pfbr
-
 
 def show(file: Path = typer.Argument(metavar="FILE", help="An operator made by `pfbr train`.")) -> None:
     """Print the header of an operator: model, settings, seed, version, history, validation score.
 
     Example: `pfbr show mixture.pfbr`
     """
-    typer.echo(json.dumps(pfbr.read_header(file), indent=2))
+    from pfbr.inference.operator_file import read_header
+
+    typer.echo(json.dumps(read_header(file), indent=2))

@@ -15,12 +15,6 @@ import numpy as np
 from pfbr.errors import FileError, InputError, ModelError
 from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics, LogisticRegression, Model
 
-HELP = (
-    "The model: a built-in name with optional settings (gaussian-mean:dim=8,observation_std=3; gaussian-mixture; "
-    "linear-dynamics:dim=10,seed=0 or linear-dynamics:system=file.npz; logistic-regression:dim=5), or "
-    "file.py:attribute for a model of your own."
-)
-
 
 def _gaussian_mean(dim: int = 2, prior_std: float = 1.0, observation_std: float = 3.0) -> Model:
     return GaussianMean(_positive("dim", dim), prior_std, observation_std)
@@ -131,7 +125,7 @@ def _from_file(path: Path, attribute: str) -> Model:
     if not isinstance(found, Model):
         raise ModelError(
             f"{attribute!r} in {str(path)!r} is of type {type(found).__name__}, not a model. "
-            "Derive it from pfbr.models.Model (or StateSpaceModel) and name an instance, a class or a function."
+            "Derive it from pfbr.Model (or pfbr.StateSpaceModel) and name an instance, a class or a function."
         )
     return found
 

@@ -2,8 +2,21 @@
 
 import sys
 
-# What the extra `cli` installs.
-EXTRA = {"typer", "rich", "matplotlib"}
+# Which extra installs what a command may not find.
+EXTRAS = {
+    "typer": "cli",
+    "rich": "cli",
+    "matplotlib": "cli",
+    "blackjax": "rivals",
+    "scipy": "rivals",
+    "sklearn": "rivals",
+    "pandas": "frames",
+    "polars": "frames",
+    "narwhals": "frames",
+    "pyarrow": "frames",
+    "arviz": "arviz",
+    "numpyro": "numpyro",
+}
 
 
 def main() -> None:
@@ -11,8 +24,19 @@ def main() -> None:
     try:
         from pfbr.cli import app
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in EXTRA:
+        said = missing_extra(error)
+        if said is None:
             raise
-        print('error: the command line needs the extra "cli": pip install "pfbr[cli]"', file=sys.stderr)
+        print(f"error: {said}", file=sys.stderr)
         sys.exit(2)
     app()
+
+
+def missing_extra(error: ModuleNotFoundError) -> str | None:
+    """What to install where a module of an extra is not there; None where something else is missing."""
+    module = (error.name or "").partition(".")[0]
+    extra = EXTRAS.get(module)
+    if extra is None:
+        return None
+    needs = "the command line needs" if module in ("typer", "rich") else f"this needs {module}, which is in"
+    return f'{needs} the extra "{extra}": pip install "pfbr[{extra}]"'

@@ -1,0 +1,185 @@
+"""One observation and what came with it, from one line of JSON."""
+
+import dataclasses
+import difflib
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from pfbr.cli import cells
+from pfbr.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """Which columns of a table, or fields of JSON objects, hold what. Nothing named: the usual fields."""
+
+    time: str | None = None
+    inputs: tuple[str, ...] = ()
+    observation: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, time: str | None, inputs: str | None, observation: str | None) -> "Columns":
+        """As they are written on the command line, with commas between."""
+        return cls(
+            time, *(tuple(filter(None, map(str.strip, (text or "").split(",")))) for text in (inputs, observation))
+        )
+
+    def __post_init__(self):
+        names = [*([self.time] if self.time is not None else []), *self.inputs, *self.observation]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise InputError(f"the column {twice[0]!r} is named twice: it holds one thing.")
+
+    @property
+    def named(self) -> bool:
+        return self.time is not None or bool(self.inputs) or bool(self.observation)
+
+    def split(self, names: list[str], where: str) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
+        """The columns with the time, the inputs and the observation, out of all `names`."""
+        for wanted in (*([self.time] if self.time is not None else []), *self.inputs, *self.observation):
+            if wanted not in names:
+                near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.5)
+                guess = f" Did you mean {near[0]!r}?" if near else ""
+                raise InputError(
+                    f"{where} has no column {cells.shortened(wanted)!r}.{guess} It has "
+                    f"{cells.shortened(', '.join(names)) or 'none'}."
+                )
+            if names.count(wanted) > 1:
+                raise InputError(f"{where} has {names.count(wanted)} columns {wanted!r}. Rename all but one.")
+        rest = self.observation or tuple(n for n in names if n != self.time and n not in self.inputs)
+        if not rest:
+            raise InputError(f"{where} has no column left for the observation.")
+        return self.time, self.inputs, rest
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """One observation (None: nothing was observed), its time and inputs where they came with it."""
+
+    observation: np.ndarray | None
+    time: cells.Time | None = None
+    inputs: Any = None
+    retract: bool = False  # whether the observation is to be taken back (None: the last one)
+
+
+def parse_line(text: str, shape: tuple[int, ...] | None, where: str, columns: Columns = Columns()) -> Line:
+    """A number, a list, null, or an object with "observation" and, where they came with it, "time" and "inputs".
+
+    With `columns`, an object with these fields. {"retract": null} takes back.
+    """
+    try:
+        value = json.loads(text, parse_int=_finite, parse_float=_finite, parse_constant=_constant)
+        return _line(value, shape, where, columns)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{where} is not JSON ({error.msg} at column {error.colno}): {cells.shortened(text)}"
+        ) from None
+    except _TooLargeError as error:
+        raise InputError(f"{where} holds {cells.shortened(str(error))}, which is too large for a number.") from None
+    except RecursionError:
+        raise InputError(f"{where} is nested too deep: {cells.shortened(text)}") from None
+
+
+def _line(value: Any, shape: tuple[int, ...] | None, where: str, columns: Columns) -> Line:
+    if isinstance(value, dict) and "retract" in value:
+        return Line(_observation(value["retract"], shape, where), None, _inputs(value, where), retract=True)
+    if columns.named:
+        return _from_fields(value, shape, where, columns)
+    if not isinstance(value, dict):
+        return Line(_observation(value, shape, where))
+    if "observation" not in value:
+        raise InputError(
+            f'{where} is an object without the key "observation"; it has {cells.shortened(", ".join(value)) or "none"}.'
+        )
+    for name in value.keys() - {"observation", "time", "inputs"}:
+        near = difflib.get_close_matches(name, ("time", "inputs"), n=1, cutoff=0.75)
+        if near and near[0] not in value:
+            raise InputError(f'{where} has the key "{name}". Did you mean "{near[0]}"?')
+    time = None if value.get("time") is None else cells.time(value["time"], f'{where}, "time"')
+    return Line(_observation(value["observation"], shape, where), time, _inputs(value, where))
+
+
+def _from_fields(value: Any, shape: tuple[int, ...] | None, where: str, columns: Columns) -> Line:
+    """The fields that `columns` names, of an object; several of them make a vector."""
+    if not isinstance(value, dict):
+        raise InputError(f"{where} must be an object with the fields that were named; got {_kind(value)}.")
+    time, inputs, observation = columns.split(list(value), where)
+    seen = _fields(value, observation, where)
+    if all(one is None for one in seen):
+        seen = None
+    elif len(observation) == 1:
+        seen = seen[0]
+    given = _fields(value, inputs, where)
+    return Line(
+        _observation(seen, shape, where),
+        None if time is None else cells.time(value[time], f'{where}, "{time}"'),
+        None
+        if not inputs
+        else _tree(given[0] if len(inputs) == 1 and isinstance(given[0], dict | list) else given, where),
+    )
+
+
+def _fields(value: dict, names: tuple[str, ...], where: str) -> Any:
+    return [value[name] for name in names]
+
+
+def _inputs(value: dict, where: str) -> Any:
+    return None if value.get("inputs") is None else _tree(value["inputs"], f'{where}, "inputs"')
+
+
+def _tree(value: Any, where: str) -> Any:
+    """An object as a dict of arrays, anything else as one array."""
+    if isinstance(value, dict):
+        return {name: _tree(one, where) for name, one in value.items()}
+    return _array(value, where)
+
+
+def _observation(value: Any, shape: tuple[int, ...] | None, where: str) -> np.ndarray | None:
+    if value is None:
+        return None
+    array = _array(value, where)
+    if shape in ((1,), ()) and array.size == 1:
+        array = array.reshape(shape)
+    if shape is not None and array.shape != shape:
+        raise InputError(f"{where} must have shape {shape}; got {array.shape}.")
+    return array
+
+
+def _array(value: Any, where: str) -> np.ndarray:
+    """Numbers, NaN for null."""
+    if not _only_numbers(value):
+        raise InputError(f"{where} must be a number or a list of numbers; got {cells.shortened(json.dumps(value))}")
+    try:
+        return np.asarray(value, dtype=float)  # null becomes NaN
+    except ValueError:
+        raise InputError(f"{where} is ragged: its inner lists have different lengths.") from None
+
+
+def _only_numbers(value: Any) -> bool:
+    if isinstance(value, list):
+        return len(value) > 0 and all(map(_only_numbers, value))
+    return value is None or isinstance(value, float)  # every number was read as a float
+
+
+class _TooLargeError(Exception):
+    """A number that is infinite as a float."""
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise _TooLargeError(text)
+    return value
+
+
+def _constant(text: str) -> float:
+    if text == "NaN":
+        return math.nan
+    raise _TooLargeError(text)
+
+
+def _kind(value: Any) -> str:
+    return {list: "a list", float: "a number", str: "a text", type(None): "null"}.get(type(value), "something else")
