@@ -16,6 +16,7 @@ class Move(IntEnum):
     FLOW = 2  # moved along a velocity
     TEMPERED = 3  # the observation switched on in steps, with resampling and Markov moves
     SECOND_LOOK = 4  # the last reports replayed with more particles
+    OVERSAMPLED = 5  # several draws of the dynamics from each particle, weighed and thinned
 
 
 class Info(eqx.Module):

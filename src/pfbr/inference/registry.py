@@ -10,7 +10,7 @@ from typing import Any
 from pfbr.checks import checked_count
 from pfbr.errors import InputError
 from pfbr.inference.method import Method
-from pfbr.models.base import Model, StateSpaceModel, has_parameters
+from pfbr.models.base import Model, has_parameters
 
 OWN = ("auto", "gaussian", "collocation")
 HELP = (
@@ -58,14 +58,10 @@ def _named(name: str | os.PathLike, model: Model, history: int) -> Any:
     name = os.fspath(name)
     if name == "auto" and has_parameters(model):
         return Nested(history=history)
-    if name == "auto" and not isinstance(model, StateSpaceModel):
+    if name == "auto":
         from pfbr.inference.adaptive.method import Adaptive
 
         return Adaptive(history=history)
-    if name == "auto":
-        from pfbr.inference.corrected import Corrected
-
-        return Corrected(gaussian_operator(), history=history)
     if name == "gaussian":
         return gaussian_operator()
     if name == "collocation":

@@ -34,23 +34,33 @@ class Whitening(eqx.Module):
         return jnp.sum(jnp.log(jnp.diagonal(self.scale)))
 
 
-def whitening_of(points: Points, weights: PerParticle | None = None) -> Whitening:
-    """The frame of a set, or of a weighted one, defined whatever the set.
+def whitening_of(points: Points, weights: PerParticle | None = None, *, shrink: bool = True) -> Whitening:
+    """The whitening of a set, or of a weighted one, defined whatever the set, and free of units.
 
-    With enough particles this is their own mean and covariance (divided by n, so that whitened points have second
-    moment exactly one). With fewer than 2d the covariance is drawn towards its diagonal, more so the fewer there
-    are, because directions that the set does not span would otherwise have no scale. A ridge relative to the
-    average variance keeps collapsed directions finite.
+    Coordinates are scaled first, so that the only ridge is a few roundings of a correlation matrix: another unit for
+    one unknown changes nothing but that unknown, and a power of two not even the last bit. With fewer than 2d particles
+    the correlations are drawn towards zero (unless `shrink` is off), more so the fewer there are, because directions
+    that the set does not span would otherwise have no scale. A direction in which the set has collapsed altogether has
+    the scale one.
     """
     n, d = points.shape
-    mean = jnp.mean(points, axis=0) if weights is None else weights @ points
+    share = jnp.full((n,), 1.0 / n, points.dtype) if weights is None else weights
+    mean = share @ points
+    mean = mean + share @ (points - mean)  # once more about the first estimate: float32 loses digits far from zero
     centred = points - mean
-    cov = centred.T @ centred / n if weights is None else (weights[:, None] * centred).T @ centred
-    shrink = 0.5 * max(0.0, 1.0 - (n - 1) / (2 * d))  # from shapes alone: no branch at run time
-    if shrink > 0:
-        cov = (1 - shrink) * cov + shrink * jnp.diag(jnp.diagonal(cov))
-    # float32 carries 1e-7: the ridge stands well above it, and far below any direction that matters
-    ridge = 1e-6 * jnp.trace(cov) / d + 1e-20
+    largest = jnp.max(jnp.abs(jnp.where(share[:, None] > 0, centred, 0.0)), axis=0)
+    # the unit of each coordinate, a power of two: squares then neither overflow nor vanish
+    unit = jnp.exp2(jnp.ceil(jnp.log2(jnp.maximum(largest, jnp.finfo(points.dtype).tiny))))
+    scaled = centred / unit
+    std = jnp.sqrt(share @ scaled**2)
+    std = jnp.where(std > 0, std, 1.0)
+    standard = scaled / std
+    correlation = (share[:, None] * standard).T @ standard
+    drawn = 0.5 * max(0.0, 1.0 - (n - 1) / (2 * d)) if shrink else 0.0  # from shapes alone: no branch at run time
     eye = jnp.eye(d, dtype=points.dtype)
-    scale = jnp.linalg.cholesky(cov + ridge * eye)
-    return Whitening(mean, scale, jax.scipy.linalg.solve_triangular(scale, eye, lower=True))
+    if drawn > 0:
+        correlation = (1 - drawn) * correlation + drawn * eye * jnp.diagonal(correlation)
+    factor = jnp.linalg.cholesky(correlation + 4 * d * jnp.finfo(points.dtype).eps * eye)
+    inverse = jax.scipy.linalg.solve_triangular(factor, eye, lower=True)
+    spread = unit * std
+    return Whitening(mean, spread[:, None] * factor, inverse / spread)

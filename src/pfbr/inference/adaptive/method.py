@@ -8,43 +8,89 @@ from jax import numpy as jnp
 from jaxtyping import Array
 
 from pfbr.errors import InputError
+from pfbr.inference.adaptive.filter.model import FilterModel, filter_model
+from pfbr.inference.adaptive.filter.step import FilterState
+from pfbr.inference.adaptive.filter.step import init as filter_init
+from pfbr.inference.adaptive.filter.step import step as filter_step
+from pfbr.inference.adaptive.filter.update import Settings as FilterSettings
 from pfbr.inference.adaptive.rows import Row, row_likelihood, row_of
+from pfbr.inference.adaptive.static.adaptive import Adaptive as StaticSettings
+from pfbr.inference.adaptive.static.adaptive import begin as static_begin
 from pfbr.inference.adaptive.static.adaptive import init as static_init
 from pfbr.inference.adaptive.static.adaptive import step as static_step
 from pfbr.inference.adaptive.static.adaptive import weigh as static_weigh
 from pfbr.inference.adaptive.static.target import Target
 from pfbr.inference.info import Info, Move
 from pfbr.inference.method import Method
-from pfbr.models.base import Model
+from pfbr.models.base import Model, StateSpaceModel
 from pfbr.models.conditions import observation_shape
 from pfbr.particles.particles import Particles
 from pfbr.particles.qmc import draw_prior
 from pfbr.typing import Key, Observation
 
-STATIC_MOVES = jnp.array([Move.WEIGHED, Move.FLOW, Move.TEMPERED])
+STATIC_MOVES = (Move.WEIGHED, Move.FLOW, Move.TEMPERED, Move.FLOW)
+FILTER_MOVES = (Move.WEIGHED, Move.FLOW, Move.TEMPERED, Move.SECOND_LOOK, Move.OVERSAMPLED)
+STATIC_DETAILS = ("acceptance", "stages", "moves", "error", "rejuvenations")
+FILTER_DETAILS = ("acceptance", "rounds", "width", "surprised")
 
 
 class Adaptive(Method):
-    """`history` rows are kept for static unknowns; 0: none."""
+    """For static unknowns `history` rows are kept, so that targets are exact; 0: none. Filters keep the last few
+    reports, for a second look when an observation surprises the whole cloud."""
 
     history: int = eqx.field(static=True, default=4096)
+    static: StaticSettings = StaticSettings()
+    filter: FilterSettings = FilterSettings()
 
     def init(self, key: Key, model: Model, num_particles: int) -> Any:
-        points = draw_prior(key, model, num_particles)
-        return static_init(key, points, self._example(model), history=self.history)
+        example = self._example(model)
+        if isinstance(model, StateSpaceModel):
+            return filter_init(
+                key,
+                filter_model(model),
+                num_particles,
+                observation=example.observation,
+                conditions=example.conditions,
+                settings=self.filter,
+            )
+        begun = static_init(key, draw_prior(key, model, num_particles), example, history=self.history)
+        return static_begin(self._target(model), begun)
 
     def update(self, key: Key, model: Model, state: Any, observation: Observation) -> tuple[Any, Info]:
-        target, row = self._target(model), row_of(model, observation)
-        after, said = static_step(key, target, state, row)
-        return after, _info(target, state, row, said)
+        row = row_of(model, observation)
+        if isinstance(model, StateSpaceModel):
+            return self._filter(key, filter_model(model), state, row)
+        target = self._target(model)
+        after, said = static_step(key, target, state, row, self.static)
+        return after, _static_info(target, state, row, said)
 
-    def weigh(self, key: Key, model: Model, state: Any, observation: Observation) -> tuple[Any, Info, Array]:
+    def weigh(self, key: Key, model: Model, state: Any, observation: Observation) -> tuple[Any, Info, Array] | None:
+        if isinstance(model, StateSpaceModel):
+            return None
         target, row = self._target(model), row_of(model, observation)
-        after, said, enough = static_weigh(target, state, row)
-        return after, _info(target, state, row, said), enough & (state.past.count < state.past.capacity)
+        after, said, enough = static_weigh(target, state, row, self.static)
+        roomy = (state.past.count < state.past.capacity) | (self.history == 0)  # else the oldest rows have to go first
+        return after, _static_info(target, state, row, said), enough & roomy
 
     def particles(self, state: Any) -> Particles:
+        if isinstance(state, FilterState):
+            return Particles(state.cloud.points, state.cloud.log_weights)
         return Particles(state.points, state.log_weights)
+
+    def _filter(self, key: Key, model: FilterModel, state: FilterState, row: Row) -> tuple[FilterState, Info]:
+        dt = jnp.ones((), row.observation.dtype) if row.conditions.dt is None else row.conditions.dt
+        after, said = filter_step(
+            key, model, state, row.observation, dt=dt, conditions=row.conditions, settings=self.filter
+        )
+        info = Info(
+            ess=said.ess,
+            pareto_k=said.pareto_k,
+            log_predictive=said.log_predictive,
+            flagged=said.flagged,
+            move=jnp.asarray(FILTER_MOVES, jnp.int32)[said.move],
+            details={name: getattr(said, name) for name in FILTER_DETAILS},
+        )
+        return after, info
 
     def _target(self, model: Model) -> Target:
         return Target(model.log_prior, row_likelihood(model))
@@ -59,7 +105,7 @@ class Adaptive(Method):
         return row_of(model, jnp.zeros(shape))
 
 
-def _info(target: Target, before: Any, row: Row, said: Any) -> Info:
+def _static_info(target: Target, before: Any, row: Row, said: Any) -> Info:
     values = jax.vmap(lambda x: target.log_likelihood(x, row))(before.points)
     return Info(
         ess=said.ess,
@@ -67,7 +113,7 @@ def _info(target: Target, before: Any, row: Row, said: Any) -> Info:
         log_predictive=said.log_predictive,
         flagged=said.flagged,
         exact=said.exact,
-        move=STATIC_MOVES[said.move],
+        move=jnp.asarray(STATIC_MOVES, jnp.int32)[said.move],
         undefined=jnp.mean(jnp.isnan(values)),
-        details={name: getattr(said, name) for name in ("acceptance", "stages", "moves", "error", "rejuvenations")},
+        details={name: getattr(said, name) for name in STATIC_DETAILS},
     )

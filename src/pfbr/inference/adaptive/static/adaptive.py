@@ -1,4 +1,5 @@
-"""One row for static unknowns: weigh while the ESS is enough; else map affinely if that is all but exact; else temper."""
+"""One row for static unknowns: weigh while the ESS is enough; else map affinely if that is all but exact; else
+temper."""
 
 from enum import IntEnum
 from typing import Any
@@ -9,7 +10,9 @@ from jax import Array
 from jax import numpy as jnp
 
 from pfbr.inference.adaptive.static.affine import affine_map, law_of
+from pfbr.inference.adaptive.static.conjugate import MOST_MISFIT, conjugate_update, prior_as_law
 from pfbr.inference.adaptive.static.forgetting import forget_oldest
+from pfbr.inference.adaptive.static.kernel_density import evaluate_density, fit_kernels
 from pfbr.inference.adaptive.static.kernels import Tuning, initial_tuning
 from pfbr.inference.adaptive.static.past import Past, empty_past
 from pfbr.inference.adaptive.static.sums import CompensatedSum
@@ -17,7 +20,10 @@ from pfbr.inference.adaptive.static.surrogate import Surrogate, no_surrogate
 from pfbr.inference.adaptive.static.target import Target, evaluate, row_values
 from pfbr.inference.adaptive.static.tempering import Tempering, temper
 from pfbr.inference.adaptive.static.weights import clean, ess, normalise, pareto_k, uniform_log_weights
-from pfbr.inference.adaptive.static.whitening import Whitening, fit_whitening, weighted_mean
+from pfbr.inference.adaptive.static.whitening import Whitening, fit_whitening, rounding, weighted_mean
+
+MOST_BENT = 0.25  # nats²: variance over the cloud of what the quadratic for dropped rows leaves unexplained
+COARSE = 0.1  # standard deviations between neighbouring floats: beyond, particles are on a lattice that shows
 
 
 class Adaptive(eqx.Module):
@@ -41,6 +47,7 @@ class Move(IntEnum):
     WEIGHED = 0
     AFFINE = 1
     TEMPERED = 2
+    CONJUGATE = 3
 
 
 class AdaptiveState(eqx.Module):
@@ -54,6 +61,7 @@ class AdaptiveState(eqx.Module):
     tuning: Tuning
     variance: Array  # of the mean, in posterior variances, as of the last rejuvenation
     steps: Array  # int32 rows seen
+    misfit: Array  # of the closed form so far; infinite once it has been left
 
 
 class Info(eqx.Module):
@@ -97,7 +105,14 @@ def init(key: Array, points: Array, row: Any, *, history: int = 4096) -> Adaptiv
         initial_tuning(d, points.dtype),
         jnp.asarray(1 / n, points.dtype),
         jnp.zeros((), jnp.int32),
+        jnp.full((), jnp.inf, points.dtype),
     )
+
+
+def begin(target: Target, state: AdaptiveState) -> AdaptiveState:
+    """Before the first row: a Gaussian prior is known exactly. Without this call the closed form is not tried."""
+    prior = prior_as_law(target, state.points)
+    return eqx.tree_at(lambda s: (s.points, s.law, s.misfit), state, (prior.points, prior.law, prior.misfit))
 
 
 def judge(target: Target, state: AdaptiveState, row: Any, settings: Adaptive) -> Weighed:
@@ -112,7 +127,31 @@ def weigh(target: Target, state: AdaptiveState, row: Any, settings: Adaptive = A
     """The state and info after weighing alone, and whether that was enough. Compiles in a moment."""
     weighed = judge(target, state, row, settings)
     after, info = absorb(state, row, weighed)
-    return after, info, weighed.enough
+    return try_conjugate(target, state, row, after, info, weighed.enough)
+
+
+def try_conjugate(target: Target, state: AdaptiveState, row: Any, after: AdaptiveState, info: Info, enough: Array):
+    """The closed form where it has held so far and holds for this row; else what weighing said."""
+
+    def closed_form():
+        new = conjugate_update(target, state.points, state.law, row)
+        misfit = state.misfit + new.misfit
+        holds = misfit <= MOST_MISFIT
+        n = state.points.shape[0]
+        leaves = lambda s: (s.points, s.law, s.log_weights, s.log_evidence, s.rejuvenations, s.variance, s.misfit)
+        equal = uniform_log_weights(n, state.points.dtype)
+        evidence = state.log_evidence.add(new.log_predictive)
+        moved = (new.points, new.law, equal, evidence, state.rejuvenations, jnp.zeros_like(state.variance), misfit)
+        closed = eqx.tree_at(leaves, after, moved)
+        nan, zero = jnp.full((), jnp.nan, state.points.dtype), jnp.zeros((), jnp.int32)
+        size, none = jnp.asarray(n, state.points.dtype), jnp.zeros((), state.points.dtype)
+        closed_info = info_of(closed, size, none, new.log_predictive, Move.CONJUGATE, nan, zero, zero, nan, none)
+        # left for good: what is carried on is the law as the last row found it
+        left = eqx.tree_at(lambda s: (s.misfit, s.variance), after, (jnp.full_like(misfit, jnp.inf), state.variance))
+        choose = lambda a, b: jax.tree.map(lambda u, v: jnp.where(holds, u, v), a, b)
+        return (*choose((closed, closed_info), (left, info)), holds | enough)
+
+    return jax.lax.cond(state.misfit <= MOST_MISFIT, closed_form, lambda: (after, info, enough))
 
 
 def absorb(state: AdaptiveState, row: Any, weighed: Weighed) -> tuple[AdaptiveState, Info]:
@@ -128,6 +167,7 @@ def absorb(state: AdaptiveState, row: Any, weighed: Weighed) -> tuple[AdaptiveSt
         state.tuning,
         state.variance,
         state.steps + 1,
+        state.misfit,
     )
     nan = jnp.full((), jnp.nan, state.points.dtype)
     zero = jnp.zeros((), jnp.int32)
@@ -139,6 +179,8 @@ def absorb(state: AdaptiveState, row: Any, weighed: Weighed) -> tuple[AdaptiveSt
 
 def make_room(target: Target, state: AdaptiveState) -> AdaptiveState:
     """Where the buffer is full the oldest rows go into the surrogate. Before a row, apart from weighing: it is rare."""
+    if not state.past.capacity:
+        return state
     forget = lambda: forget_oldest(target, state.past, state.surrogate, state.points, state.log_weights)
     full = state.past.count >= state.past.capacity
     past, surrogate = jax.lax.cond(full, forget, lambda: (state.past, state.surrogate))
@@ -154,7 +196,11 @@ def rejuvenate(
     one = jnp.ones((), dtype)
     weighed = judge(target, state, row, settings)
     reference = weighted_mean(state.points, jax.nn.softmax(state.log_weights))
-    at = lambda points: evaluate(target, points, reference, state.surrogate, state.past, row)
+    if state.past.capacity:
+        at = lambda points: evaluate(target, points, reference, state.surrogate, state.past, row)
+    else:  # nothing kept: the cloud's own shape stands for the past
+        density = fit_kernels(state.points, state.log_weights)
+        at = lambda points: evaluate_density(target, density, state.steps == 0, points, row)
     here = at(state.points)
 
     # Affine: from the last fair cloud by all rows since, weighed exactly
@@ -197,22 +243,30 @@ def rejuvenate(
         state.variance,
         jnp.where(mapped_enough, jnp.maximum(1 / left - 1 / n, 0) + state.variance, 0),
     )
-    end = temper(at, begin, state.past.count + state.surrogate.rows, settings)
+    end = temper(at, begin, state.steps, settings)
 
     points, evaluation, log_weights = end.points, end.evaluation, end.log_weights
     scores = evaluation.score(one)
+    law = law_of(points, scores, log_weights)
+    variance = end.variance
+    if not state.past.capacity:
+        # a cloud's shape has the cloud's error: moves do not forget it, only what is learned since makes it small
+        shrunk = jnp.exp(2 * jnp.mean(jnp.log(law.scale / state.law.scale)))
+        inherited = (state.variance + 1 / jnp.maximum(ess(state.log_weights), 1)) * jnp.minimum(shrunk, 1)
+        variance = end.variance + jnp.where(state.steps == 0, 0, inherited)
     moved = jnp.where(near, int(Move.AFFINE), int(Move.TEMPERED)).astype(jnp.int32)
     after = AdaptiveState(
         points,
         log_weights,
-        law_of(points, scores, log_weights),
+        law,
         state.past.append(row),
         state.surrogate,
         state.log_evidence.add(end.log_ratio),
         state.rejuvenations + 1,
         end.tuning,
-        end.variance,
+        variance,
         state.steps + 1,
+        jnp.full_like(state.misfit, jnp.inf),
     )
     stein = stein_error(points, scores, log_weights)
     info = info_of(
@@ -252,14 +306,18 @@ def stein_error(points: Array, scores: Array, log_weights: Array) -> Array:
 def info_of(state, left, k, log_predictive, move, acceptance, stages, moves, stein, log_variance) -> Info:
     n = state.points.shape[0]
     error = jnp.sqrt(state.variance + jnp.maximum(1 / jnp.maximum(left, 1) - 1 / n, 0))
-    flagged = ~(error < 0.3) | (stein > 0.3) | ~(log_variance < 0.5) | ~jnp.isfinite(log_predictive)
+    # the law's scale is that of the last rejuvenation: near enough for this
+    coarse = rounding(state.law) > COARSE
+    bent = state.surrogate.misfit > MOST_BENT
+    flagged = coarse | bent | ~(error < 0.3) | (stein > 0.3) | ~(log_variance < 0.5) | ~jnp.isfinite(log_predictive)
+    exact = (state.surrogate.rows == 0) if state.past.capacity else state.rejuvenations == 0
     return Info(
         left,
         k,
         log_predictive,
         state.log_evidence.value,
         flagged,
-        state.surrogate.rows == 0,
+        exact,
         jnp.asarray(move, jnp.int32),
         state.rejuvenations,
         acceptance,
@@ -275,9 +333,6 @@ def step(
 ) -> tuple[AdaptiveState, Info]:
     """One row. Pure: jit, scan and vmap as you like (under vmap both branches run)."""
     state = make_room(target, state)
-    weighed = judge(target, state, row, settings)
-    return jax.lax.cond(
-        weighed.enough,
-        lambda: absorb(state, row, weighed),
-        lambda: rejuvenate(key, target, state, row, settings),
-    )
+    state = jax.lax.cond(state.steps == 0, lambda: begin(target, state), lambda: state)
+    after, info, enough = weigh(target, state, row, settings)
+    return jax.lax.cond(enough, lambda: (after, info), lambda: rejuvenate(key, target, state, row, settings))

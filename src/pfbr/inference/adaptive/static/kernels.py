@@ -1,11 +1,12 @@
 """Metropolis moves of several kinds at once, each particle by a kind drawn at random, until the cloud has forgotten
 where it started.
 
-Kinds, all in the white frame of the cloud: *independence* (the Gaussian that the scores describe, with wide tails),
-*Langevin* (drift along the score, cut off where it is long), *difference* (along the line between two particles of the
-starting cloud: no gradient, jumps between modes, follows bent clouds)). What moves farther is drawn more often. Step
-sizes are spread over a factor of twenty, so that some fit wherever a particle stands. The number of moves is not set:
-they stop once no coordinate and no square of one, in the white frame, is still correlated with its start.
+Kinds, all in the frame of the cloud, funnels straightened (`funnel`): *independence* (the Gaussian that the scores
+describe, with wide tails), *Langevin* (drift along the score, cut off where it is long), *difference* (along the line
+between two particles of the starting cloud: no gradient, jumps between modes, follows bent clouds)). What moves farther
+is drawn more often. Step sizes are spread over a factor of twenty, so that some fit wherever a particle stands. The
+number of moves is not set: they stop once no coordinate and no square of one, in the white frame, is still correlated
+with its start.
 """
 
 import equinox as eqx
@@ -14,6 +15,7 @@ from jax import Array
 from jax import numpy as jnp
 
 from pfbr.inference.adaptive.static.affine import GaussianFit, fit_gaussian
+from pfbr.inference.adaptive.static.funnel import Funnel, fit_funnel
 from pfbr.inference.adaptive.static.target import Evaluation
 from pfbr.inference.adaptive.static.whitening import Whitening
 
@@ -43,7 +45,6 @@ class Moved(eqx.Module):
 
 class Chain(eqx.Module):
     key: Array
-    white: Array
     points: Array
     evaluation: Evaluation
     tuning: Tuning
@@ -83,7 +84,8 @@ def drift(scores: Array) -> Array:
 
 
 class IndependenceProposal(eqx.Module):
-    """The Gaussian fit, and with a small chance the same twice as wide: the tails must not be thinner than the target's."""
+    """The Gaussian fit, and with a small chance the same twice as wide: the tails must not be thinner than the
+    target's."""
 
     mean: Array
     root: Array  # root rootᵀ = covariance
@@ -106,6 +108,14 @@ class IndependenceProposal(eqx.Module):
         return jnp.logaddexp(-0.5 * square, wide - 0.5 * square / WIDE**2)
 
 
+class Prepared(eqx.Module):
+    """A frame, where the particles started in it, and the independence proposal fitted there."""
+
+    latent: Funnel
+    start: Array
+    proposal: IndependenceProposal
+
+
 def move_until_mixed(
     key: Array,
     evaluate,
@@ -121,9 +131,17 @@ def move_until_mixed(
 ) -> Moved:
     n, d = points.shape
     dtype = points.dtype
-    start = frame.whiten(points)
-    equal = jnp.full(n, 1 / n, dtype)
-    proposal = IndependenceProposal.of(fit_gaussian(start, frame.scores(evaluation.score(t)), equal))
+    white = frame.whiten(points)
+
+    # Two frames by turns, each with its own snapshot and fit: straightened, and plain where no funnel fits
+    def prepare(latent: Funnel) -> Prepared:
+        start = latent.latent(points)
+        scores = latent.scores(start, evaluation.score(t))
+        fit = fit_gaussian(start, scores, jnp.full(n, 1 / n, dtype))
+        return Prepared(latent, start, IndependenceProposal.of(fit))
+
+    funnel = fit_funnel(points, evaluation.score(t), frame)
+    both = jax.tree.map(lambda *a: jnp.stack(a), prepare(funnel), prepare(funnel.straight()))
 
     def body(chain: Chain) -> Chain:
         # every particle makes one move of one kind, so that one draw of noise serves all kinds
@@ -134,31 +152,34 @@ def move_until_mixed(
         kind = jnp.sum(uniform[0] > edges[:-1], axis=1, keepdims=True)
         low, high = LOG_SPREAD
         width = chain.tuning.steps[kind] * jnp.exp(low + (high - low) * uniform[1])
-        pick = lambda u: start[jnp.minimum((u[:, 0] * n).astype(jnp.int32), n - 1)]
+        now = jax.tree.map(lambda a: a[chain.moves % 2], both)
+        latent, proposal, place = now.latent, now.proposal, now.latent.latent(chain.points)
+        pick = lambda u: now.start[jnp.minimum((u[:, 0] * n).astype(jnp.int32), n - 1)]
 
-        ahead = 0.5 * width * drift(frame.scores(chain.evaluation.score(t))) + noise
-        langevin = chain.white + width * ahead
+        ahead = 0.5 * width * drift(latent.scores(place, chain.evaluation.score(t))) + noise
+        langevin = place + width * ahead
         independent = proposal.draw(uniform[2], noise)
         # one whole difference in three leads from mode to mode; a little noise: a resampled cloud has few lines left
         line = pick(uniform[3]) - pick(uniform[4])
-        difference = chain.white + jnp.where(uniform[5] < 1 / 3, 1.0, width) * line + 0.1 * width * noise
-        white = jnp.where(kind == INDEPENDENCE, independent, jnp.where(kind == LANGEVIN, langevin, difference))
-        points = frame.unwhiten(white)
+        difference = place + jnp.where(uniform[5] < 1 / 3, 1.0, width) * line + 0.1 * width * noise
+        there = jnp.where(kind == INDEPENDENCE, independent, jnp.where(kind == LANGEVIN, langevin, difference))
+        points = latent.points(there)
         evaluation = evaluate(points)
 
-        # Metropolis–Hastings ratio of the kind that was drawn; a difference is symmetric. The noise that a Langevin step
-        # back would have to draw is what was drawn and both drifts, turned round.
-        back = ahead + 0.5 * width * drift(frame.scores(evaluation.score(t)))
+        # Metropolis–Hastings ratio of the kind that was drawn; a difference is symmetric. The noise that a Langevin
+        # step back would have to draw is what was drawn and both drifts, turned round.
+        back = ahead + 0.5 * width * drift(latent.scores(there, evaluation.score(t)))
         of_langevin = 0.5 * jnp.sum(noise**2 - back**2, axis=1)
-        of_independence = proposal.log_density(chain.white) - proposal.log_density(white)
+        of_independence = proposal.log_density(place) - proposal.log_density(there)
         kind = kind[:, 0]
         correction = jnp.where(kind == INDEPENDENCE, of_independence, jnp.where(kind == LANGEVIN, of_langevin, 0))
         log_ratio = evaluation.value(t) - chain.evaluation.value(t) + correction
+        log_ratio += latent.log_det(there) - latent.log_det(place)
         log_ratio = jnp.where(jnp.isnan(log_ratio), -jnp.inf, log_ratio)
         accept = jnp.log(uniform[6, :, 0]) < log_ratio
 
         # What each kind achieved: its step size and how often it is drawn next
-        jump = jnp.where(accept, jnp.mean((white - chain.white) ** 2, axis=1), 0)
+        jump = jnp.where(accept, jnp.mean((there - place) ** 2, axis=1), 0)
         of_kind = kind[:, None] == jnp.arange(KINDS)
         number = jnp.maximum(jnp.sum(of_kind, 0), 1)
         rate = jnp.sum(of_kind & accept[:, None], 0) / number
@@ -166,23 +187,22 @@ def move_until_mixed(
         steps = chain.tuning.steps * jnp.exp(0.5 * (rate - ACCEPTANCE)).astype(dtype)
         tuning = Tuning(jnp.clip(steps, 0.01, 5.0), (0.7 * chain.tuning.gains + 0.3 * gain).astype(dtype))
 
-        white = jnp.where(accept[:, None], white, chain.white)
+        points = jnp.where(accept[:, None], points, chain.points)
         return Chain(
             key,
-            white,
-            jnp.where(accept[:, None], points, chain.points),
+            points,
             evaluation.where(accept, chain.evaluation),
             tuning,
             chain.moves + 1,
             chain.accepted + jnp.mean(accept, dtype=dtype),
-            memory_of(white, start),
+            memory_of(frame.whiten(points), white),
         )
 
     def go_on(chain: Chain):
         return (chain.moves < least) | ((chain.memory > memory) & (chain.moves < most))
 
     zero = jnp.zeros((), jnp.int32)
-    begin = Chain(key, start, points, evaluation, tuning, zero, jnp.zeros((), dtype), jnp.ones((), dtype))
+    begin = Chain(key, points, evaluation, tuning, zero, jnp.zeros((), dtype), jnp.ones((), dtype))
     end = jax.lax.while_loop(go_on, body, begin)
     rate = end.accepted / jnp.maximum(end.moves, 1)
     return Moved(end.points, end.evaluation, end.tuning, end.moves, rate, end.memory)

@@ -20,6 +20,8 @@ class Past(eqx.Module):
 
     def append(self, row: Any) -> "Past":
         """The row is written behind the others; the caller has made room."""
+        if not self.capacity:
+            return Past(self.rows, self.count)
         write = lambda held, new: jax.lax.dynamic_update_index_in_dim(held, new.astype(held.dtype), self.count, 0)
         return Past(jax.tree.map(write, self.rows, row), self.count + 1)
 
@@ -48,7 +50,7 @@ def take(rows: Any, start: Array, size: int, count: Array, stand_in: Any) -> tup
 
 
 def empty_past(row: Any, capacity: int) -> Past:
-    """Room for `capacity` rows, rounded up to whole blocks."""
+    """Room for `capacity` rows, rounded up to whole blocks; 0 keeps nothing."""
     capacity = -(-capacity // BLOCK) * BLOCK
     rows = jax.tree.map(lambda leaf: jnp.zeros((capacity,) + jnp.shape(leaf), jnp.asarray(leaf).dtype), row)
     return Past(rows, jnp.zeros((), jnp.int32))

@@ -29,6 +29,11 @@ class Whitening(eqx.Module):
         return (scores * self.scale) @ self.factor
 
 
+def rounding(frame: Whitening) -> Array:
+    """The distance of neighbouring floats in standard deviations, for the coordinate that is worst off."""
+    return jnp.max(jnp.finfo(frame.mean.dtype).eps * jnp.abs(frame.mean) / frame.scale)
+
+
 def weighted_mean(points: Array, weights: Array) -> Array:
     """Summed as differences from one of the points: an offset of 1e5 with a spread of 1 costs no digits."""
     start = points[jnp.argmax(weights)]

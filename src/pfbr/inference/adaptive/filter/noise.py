@@ -1,0 +1,26 @@
+"""Quasi-random noise for weighted particles, matched to them."""
+
+import jax
+
+from pfbr.particles.qmc import sobol_normal
+from pfbr.particles.whitening import whitening_of
+from pfbr.typing import Key, PerParticle, Points
+
+
+def transition_normals(key: Key, points: Points, weights: PerParticle) -> Points:
+    """Standard normals (n, d): mean zero, covariance one, no correlation with the particles, all as weighted.
+
+    With linear dynamics the predicted mean and covariance are then those of the formula. Less is matched where there
+    are too few particles for that many conditions.
+    """
+    n, d = points.shape
+    noise_key, order_key = jax.random.split(key)
+    # one Sobol set has a fixed order: without a shuffle the noise would depend on the particle
+    noise = jax.random.permutation(order_key, sobol_normal(noise_key, n, d))
+    if n > 4 * d + 2:
+        z = whitening_of(points, weights, shrink=False).whiten(points)
+        noise = noise - weights @ noise
+        noise = noise - z @ ((weights[:, None] * z).T @ noise)
+    if n > 2 * d + 2:
+        noise = whitening_of(noise, weights, shrink=False).whiten(noise)
+    return noise
