@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from pfbr.errors import FileError
+from pfbr.io.files import make_directory
 from pfbr.io.records import SETTINGS, Measurement, Records
+from pfbr.judging.evaluate import Notify
 from pfbr.models.base import Model
-from pfbr.paper.digits import Stream
+from pfbr.paper.digits import PreparedDigits
 from pfbr.reporting.parts import Page
 
 WALL, CPU = "wall seconds", "CPU seconds"
@@ -23,7 +25,6 @@ class Experiment:
     """An entry of the registry. `full` and `quick` are frozen dataclasses of one kind, each field with its reason."""
 
     name: str
-    title: str
     full: Any
     quick: Any
     run: Callable[["Run"], None]
@@ -45,7 +46,7 @@ class Run:
         seed: int = 0,
         system: Model | None = None,
         observations: np.ndarray | None = None,
-        data: Stream | None = None,
+        data: PreparedDigits | None = None,
         say: Callable[[str], None] = lambda message: None,
     ):
         self.experiment, self.directory = experiment, Path(directory)
@@ -57,8 +58,8 @@ class Run:
             "observations": None if observations is None else _fingerprint(observations),
             "data": None if data is None else {"images": data.num_images},
         }
-        described = {"experiment": experiment.name, "quick": quick, "retrain": retrain, "seed": seed, **own}
-        self._top = Records(self.directory, {**described, "settings": dataclasses.asdict(self.settings)})
+        options = {"experiment": experiment.name, "quick": quick, "retrain": retrain, "seed": seed, **own}
+        self._top = Records(self.directory, {**options, "settings": dataclasses.asdict(self.settings)})
         earlier = {m.method for m in self._top.measurements() if m.metric == WALL}
         self._session = f"session {len(earlier) + 1}"
         self._began = time.perf_counter(), time.process_time()
@@ -70,14 +71,21 @@ class Run:
     @property
     def operators(self) -> Path:
         """Where operators go that are trained in this run."""
-        path = self.directory / "operators"
-        path.mkdir(exist_ok=True)
-        return path
+        return make_directory(self.directory / "operators")
 
     def tick(self) -> None:
         """Write down how long this session has run; call it after each piece of work, a kill then loses little."""
         wall, cpu = time.perf_counter() - self._began[0], time.process_time() - self._began[1]
         self._top.add(Measurement(self._session, metric, None, value) for metric, value in ((WALL, wall), (CPU, cpu)))
+
+    def progress(self, where: str = "") -> Notify:
+        """What an evaluation tells, with the place in front of it; the clock is written down each time."""
+
+        def notify(what: str, done: int, total: int) -> None:
+            self.say(f"{where}{what} ({done}/{total})")
+            self.tick()
+
+        return notify
 
 
 class Results:
@@ -90,7 +98,7 @@ class Results:
         top = Records(self.directory)
         if "experiment" not in top.settings:
             raise FileError(f"{self.directory} holds the records of something else than `pfbr reproduce`.")
-        self.described = top.settings
+        self.options = top.settings  # what the run was called with
         self.settings: dict[str, Any] = top.settings["settings"]
         self._times = top.measurements()
 
@@ -110,7 +118,7 @@ class Results:
 
     @property
     def command(self) -> str:
-        given = self.described
+        given = self.options
         words = ["pfbr reproduce", given["experiment"], "--out DIR"]
         words += ["--quick"] * given["quick"] + ["--retrain"] * given["retrain"]
         words += ["--system FILE.npz"] * (given["system"] is not None)

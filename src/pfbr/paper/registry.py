@@ -1,23 +1,38 @@
 """The experiments by name, and what can be done with each: run it, draw it."""
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
 from pfbr.errors import FileError, InputError
 from pfbr.io.records import SETTINGS
 from pfbr.paper.contract import CPU, WALL, Experiment, Results, Run
-from pfbr.paper.gaussian_view import GAUSSIAN
-from pfbr.paper.lds_view import LDS
-from pfbr.paper.logistic_meta import META
-from pfbr.paper.logistic_vi import VI
-from pfbr.paper.mixture_view import MIXTURE
-from pfbr.paper.table1_view import TABLE1
+from pfbr.paper.experiments import gaussian, lds, logistic_meta, logistic_vi, mixture, table1
+from pfbr.paper.views import gaussian as gaussian_view
+from pfbr.paper.views import lds as lds_view
+from pfbr.paper.views import logistic_meta as logistic_meta_view
+from pfbr.paper.views import logistic_vi as logistic_vi_view
+from pfbr.paper.views import mixture as mixture_view
+from pfbr.paper.views import table1 as table1_view
 from pfbr.reporting.figures import draw_figure
 from pfbr.reporting.html import write_index, write_page
 from pfbr.reporting.parts import Page
 
+
+def _experiment(name: str, experiment, view, **options: bool) -> Experiment:
+    return Experiment(name, experiment.FULL, experiment.QUICK, experiment.run, view.view, **options)
+
+
 EXPERIMENTS: dict[str, Experiment] = {
-    experiment.name: experiment for experiment in (GAUSSIAN, MIXTURE, LDS, TABLE1, META, VI)
+    experiment.name: experiment
+    for experiment in (
+        _experiment("gaussian", gaussian, gaussian_view),
+        _experiment("mixture", mixture, mixture_view),
+        _experiment("lds", lds, lds_view, own_system=True),
+        _experiment("table1", table1, table1_view, own_system=True),
+        _experiment("logistic-meta", logistic_meta, logistic_meta_view, own_data=True),
+        _experiment("logistic-vi", logistic_vi, logistic_vi_view, own_data=True),
+    )
 }
 PAGE = "index.html"
 
@@ -56,13 +71,13 @@ def is_run(directory: Path) -> bool:
 
 def _view(directory: Path) -> Page:
     results = Results(directory)
-    page = find(results.described["experiment"]).view(results)
+    page = find(results.options["experiment"]).view(results)
     made = (
-        f"Made by `{results.command}`, seed {results.described['seed']}: {_duration(results.seconds(WALL))} on the "
+        f"Made by `{results.command}`, seed {results.options['seed']}: {_duration(results.seconds(WALL))} on the "
         f"clock, {_duration(results.seconds(CPU))} of CPU time. Drawn from the records beside this page; "
         "`pfbr report DIR` draws it again."
     )
-    return Page(page.title, page.lead, page.findings, page.parts, page.figures, (*page.facts, made))
+    return dataclasses.replace(page, facts=(*page.facts, made))
 
 
 def _draw_all(directory: Path, say: Callable[[str], None]) -> Path:

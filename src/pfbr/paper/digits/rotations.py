@@ -6,8 +6,8 @@ import numpy as np
 from jax import numpy as jnp
 from jaxtyping import Array, Float
 
-from pfbr.models.logistic_regression import LogisticRegression
 from pfbr.models.minibatch import MiniBatch
+from pfbr.paper.digits.model import LabelledRows
 from pfbr.training.tasks import Family, Task
 from pfbr.typing import Key, Scalar
 
@@ -24,7 +24,7 @@ def rotate(features: Float[Array, "... k"], degrees: Scalar | float) -> Float[Ar
 
 
 def rows(features: Float[Array, "... k"], labels: Float[Array, "..."]) -> Float[Array, "... r"]:
-    """Observations of `LogisticRegression`: features, the constant one of the intercept, label."""
+    """Observations of `LabelledRows`: features, the constant one of the intercept, label."""
     return jnp.concatenate([features, jnp.ones_like(labels)[..., None], labels[..., None]], axis=-1)
 
 
@@ -58,7 +58,7 @@ class RotatedDigits(Family):
 
 def digit_model(num_features: int, batch: int) -> MiniBatch:
     """Weights of all features and an intercept, N(0, I) before any image is seen."""
-    return MiniBatch(LogisticRegression(num_features + 1), batch)
+    return MiniBatch(LabelledRows(num_features + 1), batch)
 
 
 def for_validation(num_images: int) -> np.ndarray:

@@ -3,23 +3,22 @@
 from collections.abc import Sequence
 
 from pfbr.io.records import Measurement
-from pfbr.judging.evaluate import TRAINING
+from pfbr.judging.evaluate import SECONDS, TRAINING
 from pfbr.paper.contract import Results
-from pfbr.paper.digit_judging import (
+from pfbr.paper.digits.methods import candidates
+from pfbr.paper.digits.scoring import (
     ACCURACY,
     BATCH_ACCURACY,
     CALIBRATION_ERROR,
     DEVIATION,
-    FORETOLD,
     FRESH_ACCURACY,
     FRESH_SCORE,
     OBSERVED,
+    PREDICTED,
     SCORE,
-    SECONDS,
 )
-from pfbr.paper.digit_methods import rival_candidates
-from pfbr.paper.judging import TUNED
-from pfbr.paper.views import Measured, listed, number
+from pfbr.paper.tuned import TUNED
+from pfbr.paper.views.measured import Measured, listed, number
 from pfbr.reporting.parts import LOOKS, Chart, Chooser, Finding, Page, Series, Table
 
 BATCHES = "batches of 32 images seen"
@@ -35,16 +34,14 @@ def view(results: Results) -> Page:
     }
     charts |= {("bad starts", what): chart for what, chart in _bad_start_charts(cases["bad-starts"], n).items()}
     plain = _stage_charts(cases["undeformed"], n)  # there is one undeformed copy of an image: no others to look at
-    charts |= {
-        ("undeformed digits", what): plain[what] for what in ("online accuracy", "online log score", "calibration")
-    }
+    charts |= {("undeformed digits", what): plain[what] for what in ("accuracy", "log score", "calibration")}
     charts |= {("two features zeroed", what): chart for what, chart in _stage_charts(cases["zeroed"], n).items()}
     figures = {
-        "meta": [charts["rotated digits", "online accuracy"], charts["rotated digits", "online log score"]],
+        "meta": [charts["rotated digits", "accuracy"], charts["rotated digits", "log score"]],
         "meta_posterior": [charts["rotated digits", "other images"], charts["rotated digits", "log score, others"]],
-        "meta_bad_starts": [charts["bad starts", "online accuracy"]],
+        "meta_bad_starts": [charts["bad starts", "accuracy"]],
         "meta_calibration": [charts["rotated digits", "calibration"]],
-        "meta_zeroed": [charts["two features zeroed", "online accuracy"]],
+        "meta_zeroed": [charts["two features zeroed", "accuracy"]],
     }
     s = results.settings
     return Page(
@@ -60,11 +57,11 @@ def view(results: Results) -> Page:
         parts=[
             Chooser(
                 "After each batch",
-                "Mean over tasks. The band of the online accuracy is ± one standard deviation over tasks, other bands "
-                "are ± one standard error.",
+                "Mean over tasks. The band of the prequential accuracy is ± one standard deviation over tasks, other "
+                "bands are ± one standard error.",
                 ("tasks", "measure"),
                 charts,
-                ("rotated digits", "online accuracy"),
+                ("rotated digits", "accuracy"),
             ),
             _table(cases["online"], n, s),
         ],
@@ -85,16 +82,14 @@ def _stage_charts(measured: Measured, n: int) -> dict[str, Chart]:
     calibration = []
     for name in measured.methods(OBSERVED, n):
         observed = {m.stage or 0: m for m in measured.stages(name, OBSERVED, n)}
-        foretold = {m.stage or 0: m.value for m in measured.stages(name, FORETOLD, n)}
-        bins = sorted(foretold)
+        predicted = {m.stage or 0: m.value for m in measured.stages(name, PREDICTED, n)}
+        bins = sorted(predicted)
         values, errors = [observed[b].value for b in bins], [observed[b].error or 0.0 for b in bins]
-        calibration.append(Series(name, [foretold[b] for b in bins], values, errors))
+        calibration.append(Series(name, [predicted[b] for b in bins], values, errors))
     calibration.append(Series("truth", [0.0, 1.0], [0.0, 1.0], label="perfectly calibrated"))
     return {
-        "online accuracy": Chart("Average online accuracy", BATCHES, "mean accuracy of predictions so far", online),
-        "online log score": chart(
-            SCORE, "Average online log score", "−log probability of the label (nats)", y_scale="log"
-        ),
+        "accuracy": Chart("Prequential accuracy", BATCHES, "mean accuracy of predictions so far", online),
+        "log score": chart(SCORE, "Prequential log score", "−log probability of the label (nats)", y_scale="log"),
         "other images": chart(FRESH_ACCURACY, "The posterior on 1,932 other images", "accuracy"),
         "log score, others": chart(
             FRESH_SCORE, "The posterior on 1,932 other images", "−log probability of the label (nats)", y_scale="log"
@@ -107,41 +102,41 @@ def _stage_charts(measured: Measured, n: int) -> dict[str, Chart]:
 
 def _bad_start_charts(measured: Measured, n: int) -> dict[str, Chart]:
     charts = _stage_charts(measured, n)
-    online = charts["online accuracy"]
+    online = charts["accuracy"]
     title = "From the worst first particles"
     return {
-        "online accuracy": Chart(title, online.x_label, online.y_label, online.series),
+        "accuracy": Chart(title, online.x_label, online.y_label, online.series),
         "log score, others": charts["log score, others"],
     }
 
 
-def _ahead(measured: Measured, metric: str, n: int, rival: str) -> list[int]:
-    """The stages, from the first update on, at which the rival is not behind."""
-    ours, theirs = measured.stages("pfbr-meta", metric, n), measured.stages(rival, metric, n)
+def _not_behind(measured: Measured, metric: str, n: int, other: str) -> list[int]:
+    """The stages, from the first update on, at which the other method is not behind ours."""
+    ours, theirs = measured.stages("pfbr-meta", metric, n), measured.stages(other, metric, n)
     sign = 1.0 if HIGHER[metric] else -1.0
     return [
         a.stage
         for a, b in zip(ours, theirs, strict=True)
-        if a.stage and not sign * a.value > sign * b.value  # NaN of a rival counts for it: it must be explained
+        if a.stage and not sign * a.value > sign * b.value  # NaN counts for the other: it must be explained
     ]
 
 
 def _findings(cases: dict[str, Measured], n: int, s: dict) -> list[Finding]:
     online, findings = cases["online"], []
-    rivals = [name for name in online.methods(ACCURACY, n) if name != "pfbr-meta"]
+    others = [name for name in online.methods(ACCURACY, n) if name != "pfbr-meta"]
     for metric, what in (
-        (ACCURACY, "average online accuracy"),
-        (SCORE, "average online log score"),
+        (ACCURACY, "prequential accuracy"),
+        (SCORE, "prequential log score"),
         (FRESH_ACCURACY, "accuracy on other images"),
         (FRESH_SCORE, "log score on other images"),
     ):
-        behind = {name: _ahead(online, metric, n, name) for name in rivals}
-        lost = {name: stages for name, stages in behind.items() if stages}
-        if not lost:
+        found = {name: _not_behind(online, metric, n, name) for name in others}
+        level = {name: stages for name, stages in found.items() if stages}
+        if not level:
             text = f"{what.capitalize()}: the learned operator is ahead of every other method after every one of "
             findings.append(Finding(text + f"{s['num_stages'] - 1} batches.", True))
         else:
-            told = [f"{LOOKS[k].label} (after {_span(v)} batches)" for k, v in lost.items()]
+            told = [f"{LOOKS[k].label} (after {_span(v)} batches)" for k, v in level.items()]
             text = f"{what.capitalize()}: not ahead of {listed(told)}; ahead of the others throughout."
             findings.append(Finding(text, False))
     first = {name: online.stages(name, FRESH_ACCURACY, n) for name in ("pfbr-meta", "pfbr-gaussian")}
@@ -174,8 +169,8 @@ def _table(measured: Measured, n: int, s: dict) -> Table:
 
     columns: list[tuple[str, list[float], bool, bool]] = [
         ("next batch, after one", [at(m, BATCH_ACCURACY, 1).value for m in methods], True, True),
-        ("online accuracy", [measured.whole(m, ACCURACY, n).value for m in methods], True, True),  # type: ignore[union-attr]
-        ("online log score", [measured.whole(m, SCORE, n).value for m in methods], False, False),  # type: ignore[union-attr]
+        ("prequential accuracy", [measured.whole(m, ACCURACY, n).value for m in methods], True, True),  # type: ignore[union-attr]
+        ("prequential log score", [measured.whole(m, SCORE, n).value for m in methods], False, False),  # type: ignore[union-attr]
         ("other images, at the end", [at(m, FRESH_ACCURACY, -1).value for m in methods], True, True),
         ("their log score", [at(m, FRESH_SCORE, -1).value for m in methods], False, False),
         ("calibration error", [measured.whole(m, CALIBRATION_ERROR, n).value for m in methods], False, False),  # type: ignore[union-attr]
@@ -192,7 +187,7 @@ def _table(measured: Measured, n: int, s: dict) -> Table:
         rows.append([LOOKS[name].label, *cells, "–" if seconds is None else f"{1e3 * seconds.value:.1f} ms"])
     return Table(
         "All methods on the same streams",
-        f"{n} particles, {s['num_tasks']} tasks of {s['num_stages']} batches; online columns are means over all "
+        f"{n} particles, {s['num_tasks']} tasks of {s['num_stages']} batches; prequential columns are means over all "
         "batches but the first. Log scores are −log probability of the label, in nats: lower is better. Bold: best.",
         ["method", *(title for title, *_ in columns), "time of an update"],
         rows,
@@ -204,18 +199,18 @@ def _table(measured: Measured, n: int, s: dict) -> Table:
 def _facts(cases: dict[str, Measured], n: int, s: dict) -> list[str]:
     online = cases["online"]
     told = []
-    for name, candidates in rival_candidates(s["num_stages"], s["batch"]).items():
+    for name, options in candidates(s["num_stages"], s["batch"]).items():
         found = online.whole(name, TUNED, n)
         if found is not None:
-            told.append(f"{LOOKS[name].label}: {list(candidates)[int(found.value)]} (of {len(candidates)})")
+            told.append(f"{LOOKS[name].label}: {list(options)[int(found.value)]} (of {len(options)})")
     training = online.whole("pfbr-meta", TRAINING, n)
     facts = [
         "Three sets of original images never mix: nine tenths of the official training images to train on, one tenth "
-        "to validate and to tune rivals on, the official test images to test on; deformed variants stay with their "
+        "to validate and to tune baselines on, the official test images to test on; deformed variants stay with their "
         "original.",
-        "Rivals tuned by their online log score on validation tasks. " + "; ".join(told) + ".",
-        "The learned operator was trained on other angles and images by the online log score; it knows what the tasks "
-        "have in common, which no method that starts from N(0, I) alone can know.",
+        "Baselines tuned by their prequential log score on validation tasks. " + "; ".join(told) + ".",
+        "The learned operator was trained on other angles and images by the prequential log score; it knows what the "
+        "tasks have in common, which no method that starts from N(0, I) alone can know.",
     ]
     if training is not None:
         facts.append(f"The operator was trained for {training.value:.0f} s.")

@@ -2,10 +2,10 @@
 
 from pfbr.judging.evaluate import TRAINING
 from pfbr.paper.contract import Results
-from pfbr.paper.views import Measured, number
+from pfbr.paper.experiments.logistic_vi import TEST_ACCURACY, TEST_SCORE
+from pfbr.paper.views.measured import Measured, number
 from pfbr.reporting.parts import LOOKS, Chart, Chooser, Finding, Page, Series, Table
 
-TEST_ACCURACY, TEST_SCORE, R_HAT = "test accuracy", "test log score", "largest R-hat"
 VISITED = "images visited"
 WITHIN = 0.003  # of the reference's accuracy: what was asked for
 
@@ -24,7 +24,7 @@ def view(results: Results) -> Page:
         title="Logistic regression by variational inference",
         lead=(
             f"Eight or six, from {records.settings['images']:,} training images. The operator is trained by its error "
-            f"after {s['num_stages']} batches of {s['batch']} alone, judged by as many other images: its first "
+            f"after {s['num_stages']} batches of {s['batch']} alone, scored on as many other images: its first "
             f"gradient step comes after {2 * s['num_stages'] * s['batch']:,}. Only the {n} transported particles "
             f"classify the 1,932 test images. The reference is NUTS on a subsample of {s['nuts_images']:,} images."
         ),
@@ -32,8 +32,8 @@ def view(results: Results) -> Page:
         parts=[
             Chooser(
                 "Test images against images visited",
-                "Rivals are tuned on validation images. They update with every batch; those that store images look at "
-                "them again without being charged for it.",
+                "Baselines are tuned on validation images. They update with every batch; those that store images look "
+                "at them again without being charged for it.",
                 ("measure",),
                 charts,
             ),
@@ -42,7 +42,7 @@ def view(results: Results) -> Page:
         figures={"vi": list(charts.values())},
         facts=[
             "Our particles carry the learned factor and the information of the last stream's images, so that its line "
-            "is noisy; the rivals hold at their end the information of all images that they have seen.",
+            "is noisy; the baselines hold at their end the information of all images that they have seen.",
             "The target is the posterior of all training images under the prior N(0, I).",
         ],
     )

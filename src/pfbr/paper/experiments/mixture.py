@@ -9,16 +9,20 @@ import numpy as np
 from jax import numpy as jnp
 
 from pfbr.baselines import IBIS, Exact, OnePassSMC, Prior
-from pfbr.inference.method import Method, record
+from pfbr.inference.method import Method
 from pfbr.inference.operator import gaussian_operator
+from pfbr.io.records import write_npz
 from pfbr.judging.demo import DemoSettings, draw_truth, mass_below, window_of
-from pfbr.judging.evaluate import evaluate, reference
+from pfbr.judging.evaluate import evaluate, true_draws
+from pfbr.judging.stages import at_every_stage
 from pfbr.metrics.scores import cross_entropy
 from pfbr.metrics.truth import grid
 from pfbr.models import GaussianMixture, Model
 from pfbr.paper.contract import Run
-from pfbr.paper.judging import RESAMPLED, draw_streams, resampled_first, tuned
+from pfbr.paper.metrics import RESAMPLED, resampled_first
+from pfbr.paper.streams import draw_streams
 from pfbr.paper.trained import Recipe, obtain
+from pfbr.paper.tuned import tuned
 from pfbr.particles.density import kde_log_density, silverman
 from pfbr.particles.particles import Particles
 from pfbr.training.tasks import ModelFamily
@@ -55,7 +59,13 @@ def recipes(settings: MixtureSettings = FULL) -> dict[str, Recipe]:
     """Ours learns from unknowns of the prior; the paper's operator from the very unknown it is tested on, as there."""
     length = settings.num_stages
     return {
-        "pfbr": Recipe("mixture", "auto", settings.ours_steps, {"num_particles": 256, "length": length, "batch": 16}),
+        "pfbr": Recipe(
+            "mixture",
+            "auto",
+            settings.ours_steps,
+            {"num_particles": 256, "length": length, "batch": 16},
+            package="pfbr.inference.pretrained",
+        ),
         "pfbr-paper": Recipe(
             "mixture-paper", "paper", settings.training_steps, {"num_particles": 256, "length": length, "batch": 4}
         ),
@@ -74,7 +84,7 @@ def run(run: Run) -> None:
     records = run.case(CASE)
     plans = recipes(FULL if not run.retrain else s)
     ours = obtain(run, plans["pfbr"], model)
-    paper = obtain(run, plans["pfbr-paper"], model, family=ModelFamily(model, at))
+    paper = obtain(run, plans["pfbr-paper"], model, families=lambda: (ModelFamily(model, at), None))
     tuning = {"num_particles": s.num_particles, "length": s.num_stages, "num_tasks": s.tuning_streams}
     methods = {
         "pfbr": ours.method,
@@ -87,24 +97,19 @@ def run(run: Run) -> None:
     }
     streams = draw_streams(run, model, s.num_streams, s.num_stages, at=at)
     truth_key, run_key, film_key = jax.random.split(jax.random.key(run.seed), 3)
-
-    def progress(what: str, done: int, total: int) -> None:
-        run.say(f"{what} ({done}/{total})")
-        run.tick()
-
     run.say("the exact posteriors of every stream and stage, on a grid")
     evaluate(
-        run_key,
-        {name: methods[name] for name in s.methods},
         model,
         streams,
+        {name: methods[name] for name in s.methods},
+        key=run_key,
         num_particles=s.num_particles,
-        truth=reference(truth_key, model, streams, s.num_particles, s.num_draws),
+        truth=true_draws(model, streams, s.num_particles, key=truth_key, num_draws=s.num_draws),
         seed=run.seed,
-        judges={MODE_ERROR: mode_error, RESAMPLED: resampled_first},
+        metrics={MODE_ERROR: mode_error, RESAMPLED: resampled_first},
         training_seconds={"pfbr": ours.seconds, "pfbr-paper": paper.seconds},
         records=records,
-        progress=progress,
+        progress=run.progress(),
     )
     path = records.directory / MOVIE
     if not path.is_file():
@@ -128,15 +133,8 @@ def _film(path: Path, key, methods: dict[str, Method], model: Model, observation
         return density.reshape(s.cells, s.cells), cross_entropy(particles, draws)
 
     for name, method in methods.items():
-        start = method.particles(method.init(jax.random.split(run_key)[0], model, s.num_particles))
-        later = record(run_key, method, model, observations, s.num_particles).particles
-        points = jnp.concatenate([start.points[None], later.points])
-        log_weights = jnp.concatenate([start.log_weights[None], later.log_weights])
-        followed = Particles(points, log_weights)
-        arrays[f"{name}_points"], arrays[f"{name}_weights"] = points, jnp.exp(log_weights)
-        arrays[f"{name}_mass"] = mass_below(followed)
-        arrays[f"{name}_density"], arrays[f"{name}_score"] = jax.lax.map(lambda both: look(*both), (followed, draws))
-    # the exact density, drawn as it is and not as an estimate from draws
-    temporary = path.with_suffix(".part.npz")
-    np.savez_compressed(temporary, **{name: np.asarray(a, np.float32) for name, a in arrays.items()})  # type: ignore[arg-type]
-    temporary.replace(path)
+        said = at_every_stage(run_key, method, model, observations, s.num_particles)
+        arrays[f"{name}_points"], arrays[f"{name}_weights"] = said.points, jnp.exp(said.log_weights)
+        arrays[f"{name}_mass"] = mass_below(said)
+        arrays[f"{name}_density"], arrays[f"{name}_score"] = jax.lax.map(lambda both: look(*both), (said, draws))
+    write_npz(path, {name: np.asarray(array, np.float32) for name, array in arrays.items()}, compressed=True)

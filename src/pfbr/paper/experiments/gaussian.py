@@ -7,15 +7,17 @@ import jax
 
 from pfbr.baselines import IBIS, EnKF, Exact, KernelBayes, OnePassSMC, Prior
 from pfbr.inference.operator import gaussian_operator
-from pfbr.judging.evaluate import evaluate, reference
+from pfbr.judging.evaluate import evaluate, true_draws
 from pfbr.models import GaussianMean
 from pfbr.paper.contract import Run
-from pfbr.paper.judging import draw_streams, paper_judges, tuned
-from pfbr.paper.later_starts import LateStarts
+from pfbr.paper.late_starts import LateStarts
+from pfbr.paper.metrics import paper_metrics
+from pfbr.paper.streams import draw_streams
 from pfbr.paper.trained import Recipe, obtain
+from pfbr.paper.tuned import tuned
 
 KERNEL = "rbf"
-RIVALS = ("smc-one-pass", "ibis", "kbr", "enkf")
+BASELINES = ("smc-one-pass", "ibis", "kbr", "enkf")
 KBR = [
     KernelBayes(num_pairs=400, bandwidth=b, smoothing=s, regularisation=r)
     for b, s, r in product((0.3, 0.5, 1.0), (1e-3,), (1e-4, 1e-3, 1e-2))
@@ -34,7 +36,7 @@ class GaussianSettings:
     observation_std: float = 3.0  # what the paper's figures come from; its text reads as a variance of 3
     num_draws: int = 500  # true draws behind a cross entropy: its noise is shared with that of the exact draws
     mmd_draws: int = 250  # true draws behind an MMD², whose cost is their square
-    tuning_length: int = 40  # observations in a stream on which rivals are tuned
+    tuning_length: int = 40  # observations in a stream on which baselines are tuned
     tuning_streams: int = 4  # how many of those
     training_steps: int = 500  # of the paper's operator: one to two minutes of CPU time
     training_length: int = 10  # as in the paper
@@ -63,7 +65,7 @@ def _run_dimension(run: Run, dim: int) -> None:
     s: GaussianSettings = run.settings
     model = GaussianMean(dim, observation_std=s.observation_std)
     records = run.case(f"d{dim}", dim=dim)
-    paper = obtain(run, recipe(dim, s), model, family=LateStarts(model, s.latest_start))
+    paper = obtain(run, recipe(dim, s), model, families=lambda: (LateStarts(model, s.latest_start), None))
     tuning = {"num_particles": s.num_particles, "length": s.tuning_length, "num_tasks": s.tuning_streams}
     methods = {
         "pfbr-gaussian": gaussian_operator(),
@@ -77,23 +79,17 @@ def _run_dimension(run: Run, dim: int) -> None:
     }
     streams = draw_streams(run, model, s.num_streams, s.num_stages)
     truth_key, run_key = jax.random.split(jax.random.fold_in(jax.random.key(run.seed), dim))
-    truth = reference(truth_key, model, streams, s.num_particles, s.num_draws)
-
-    def progress(what: str, done: int, total: int) -> None:
-        run.say(f"d = {dim}: {what} ({done}/{total})")
-        run.tick()
-
     evaluate(
-        run_key,
-        methods,
         model,
         streams,
+        methods,
+        key=run_key,
         num_particles=s.num_particles,
-        truth=truth,
+        truth=true_draws(model, streams, s.num_particles, key=truth_key, num_draws=s.num_draws),
         seed=run.seed,
-        judges=paper_judges(dim, [KERNEL], s.mmd_draws),
+        metrics=paper_metrics(dim, [KERNEL], s.mmd_draws),
         training_seconds={"pfbr-paper": paper.seconds},
         costs=False,
         records=records,
-        progress=progress,
+        progress=run.progress(f"d = {dim}: "),
     )

@@ -4,14 +4,15 @@ from typing import Any
 
 from pfbr.io.records import Measurement
 from pfbr.judging.evaluate import ABOVE, SCORE, SECONDS, TRAINING
-from pfbr.paper.contract import Experiment, Results
-from pfbr.paper.judging import INTEGRALS, RESAMPLED, mmd_name
-from pfbr.paper.table1 import CASE, FULL, KERNEL, QUICK, run
-from pfbr.paper.views import YARDSTICKS, Measured, best_rows, cell, listed, number, stage_chart, standing
+from pfbr.paper.contract import Results
+from pfbr.paper.experiments.linear_system import CASE
+from pfbr.paper.experiments.table1 import KERNEL
+from pfbr.paper.metrics import INTEGRALS, RESAMPLED, mmd_name
+from pfbr.paper.views.measured import YARDSTICKS, Measured, best_rows, cell, listed, number, stage_chart, standing
 from pfbr.reporting.parts import LOOKS, Chart, Chooser, Finding, Page, Series, Table
 
 MEAN = INTEGRALS["x"]  # the distance of the particles' mean from Kalman's
-# The paper's own figures (its Table 1), judged by a truth that was not reset between sequences: only to be compared
+# The paper's own figures (its Table 1), scored by a truth that was not reset between sequences: only to be compared
 # with each other.
 PUBLISHED = {
     ("pfbr-paper", 256): 16.56,
@@ -30,10 +31,10 @@ def view(results: Results) -> Page:
     records = results.case(CASE)
     measured, dim, own = Measured(records.measurements()), records.settings["dim"], records.settings["own_system"]
     n = s["equal"]
-    rivals = [name for name in measured.methods(ABOVE, n) if name not in YARDSTICKS and not name.startswith("pfbr")]
+    baselines = [name for name in measured.methods(ABOVE, n) if name not in YARDSTICKS and not name.startswith("pfbr")]
     findings: list[Finding] = []
     for ours in ("pfbr-gaussian", "pfbr-paper"):
-        findings += standing(measured, SCORE, ours, rivals, n, where="Cross entropy", unit="nats", signed=False)
+        findings += standing(measured, SCORE, ours, baselines, n, where="Cross entropy", unit="nats", signed=False)
     measures: dict[str, tuple[str, str, dict[str, Any]]] = {
         "above exact": (ABOVE, "nats above as many exact draws", {"y_scale": "symlog", "linear_to": 0.1}),
         "cross entropy": (SCORE, "cross entropy (nats)", {"y_scale": "linear"}),
@@ -106,8 +107,8 @@ def _rows(measured: Measured) -> list[tuple[str, int]]:
 
 def _table(measured: Measured, n: int, own: bool) -> Table:
     rows = _rows(measured)
-    reference_score = measured.whole("exact", SCORE, n)
-    assert reference_score is not None
+    exact_score = measured.whole("exact", SCORE, n)
+    assert exact_score is not None
 
     def cost(name: str, count: int, metric: str, scale: float, digits: int) -> str:
         found = measured.whole(name, metric, count)
@@ -123,7 +124,7 @@ def _table(measured: Measured, n: int, own: bool) -> Table:
             cost(name, count, TRAINING, 1 / 60, 1),
             cost(name, count, SECONDS, 1e3, 2),
             cell(score, signed=False),
-            number(score.value - reference_score.value, signed=True),
+            number(score.value - exact_score.value, signed=True),
             cell(measured.whole(name, ABOVE, count)),
             cell(measured.whole(name, MEAN, count), signed=False),
             _if_other(measured.whole(name, RESAMPLED, count), score),
@@ -199,7 +200,7 @@ def _frontier_findings(measured: Measured) -> list[Finding]:
 
 
 def _faster_and_better(measured: Measured, n: int) -> list[Finding]:
-    """Rivals with any number of particles that leave us no reason to be chosen, by cross entropy."""
+    """Baselines with any number of particles that leave us no reason to be chosen, by cross entropy."""
     spots = _costed(measured, SCORE)
     findings = []
     for ours, count, ms, error in spots:
@@ -214,6 +215,3 @@ def _faster_and_better(measured: Measured, n: int) -> list[Finding]:
             mine = f"{LOOKS[ours].label} with {n} ({number(error)} nats, {ms:.2g} ms)"
             findings.append(Finding(f"Both faster and lower in cross entropy than {mine}: {listed(ahead)}.", False))
     return findings
-
-
-TABLE1 = Experiment("table1", "Table 1", FULL, QUICK, run, view, own_system=True)

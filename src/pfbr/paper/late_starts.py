@@ -7,43 +7,31 @@ end of the test only because training segments start from posteriors after up to
 import equinox as eqx
 import jax
 from jax import numpy as jnp
-from jaxtyping import Array, Float
 
-from pfbr.models import GaussianMean, Model
+from pfbr.models import GaussianMean
 from pfbr.models.base import LinearGaussian, normal_log_density
 from pfbr.models.simulate import simulate
 from pfbr.training.tasks import Family, Task
-from pfbr.typing import Key, Observation, Point, Scalar
+from pfbr.typing import Key, Point, Scalar
 
 
-class LateGaussianMean(Model):
-    """x ~ N(mean, std² I), o | x ~ N(x, observation_std² I)."""
+class LateGaussianMean(GaussianMean):
+    """x ~ N(mean, prior_std² I), o | x ~ N(x, observation_std² I)."""
 
-    dim: int = eqx.field(static=True)
-    mean: Float[Array, " d"]
-    std: Float[Array, ""]
-    observation_std: float
+    prior_std: Scalar = eqx.field(kw_only=True)  # type: ignore[assignment]
+    mean: Point = eqx.field(kw_only=True)
 
     def sample_prior(self, key: Key) -> Point:
-        return self.prior_from_normal(jax.random.normal(key, (self.dim,)))
+        return self.mean + super().sample_prior(key)
 
     def prior_from_normal(self, z: Point) -> Point:
-        return self.mean + self.std * z
+        return self.mean + super().prior_from_normal(z)
 
     def log_prior(self, x: Point) -> Scalar:
-        return normal_log_density(x, self.mean, self.std)
-
-    def log_likelihood(self, x: Point, observation: Observation) -> Scalar:
-        return normal_log_density(observation, x, self.observation_std)
-
-    def sample_observation(self, key: Key, x: Point) -> Observation:
-        return x + self.observation_std * jax.random.normal(key, (self.dim,))
+        return normal_log_density(x, self.mean, self.prior_std)
 
     def linear_gaussian(self) -> LinearGaussian:
-        eye = jnp.eye(self.dim)
-        return LinearGaussian(
-            A=eye, Q=0 * eye, B=eye, R=self.observation_std**2 * eye, mean=self.mean, cov=self.std**2 * eye
-        )
+        return super().linear_gaussian()._replace(mean=self.mean)
 
 
 class LateStarts(Family):
@@ -54,12 +42,12 @@ class LateStarts(Family):
 
     def sample(self, key: Key, length: int) -> Task:
         count_key, mean_key, stream_key = jax.random.split(key, 3)
-        prior_std, observation_std = self.model.prior_std, self.model.observation_std
+        dim, prior_std, observation_std = self.model.dim, self.model.prior_std, self.model.observation_std
         seen = jax.random.randint(count_key, (), 0, self.latest + 1)
         variance = 1.0 / (1.0 / prior_std**2 + seen / observation_std**2)
         # over all streams the posterior means after `seen` observations spread by what the variance has lost
         spread = jnp.sqrt(jnp.maximum(prior_std**2 - variance, 0.0))
-        mean = spread * jax.random.normal(mean_key, (self.model.dim,))
-        late = LateGaussianMean(self.model.dim, mean, jnp.sqrt(variance), observation_std)
-        observations, truths = simulate(stream_key, late, length)
-        return Task(late, observations, truths)
+        mean = spread * jax.random.normal(mean_key, (dim,))
+        late = LateGaussianMean(dim, observation_std=observation_std, prior_std=jnp.sqrt(variance), mean=mean)
+        drawn = simulate(stream_key, late, length)
+        return Task(late, drawn.observations, drawn.truths)

@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 
 from pfbr.errors import FileError, InputError
-from pfbr.io import containers as files
+from pfbr.io import containers
+from pfbr.io.files import make_directory
 from pfbr.io.records import agree_on
+from pfbr.judging.evaluate import Notify
 from pfbr.paper.digits import deformation
 from pfbr.paper.digits.images import Digits, load_digits
 from pfbr.paper.digits.reduction import Moments, Reduction, as_vectors, fit_reduction
@@ -28,7 +30,6 @@ from pfbr.paper.digits.reduction import Moments, Reduction, as_vectors, fit_redu
 MANIFEST, REDUCTION, MOMENTS = "stream.json", "reduction.pfbr", "moments.pfbr"
 BLOCK = 2048  # images at a time: a few megabytes each
 SAVE_EVERY = 8  # variants between two saves of the moments: at most this much is lost by a kill
-Progress = Callable[[str, int, int], None]  # what is being done, how many images of how many
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +47,7 @@ class StreamSettings:
 
 
 @dataclasses.dataclass(frozen=True)
-class Stream:
+class PreparedDigits:
     """A prepared directory: the features of one variant of all images at a time."""
 
     directory: Path
@@ -62,7 +63,7 @@ class Stream:
         """(n, k) float32, checked against their checksum."""
         if not 0 <= variant < self.num_variants:
             raise InputError(f"`variant` must be in 0 … {self.num_variants - 1}; got {variant}.")
-        return files.read(_variant_path(self.directory, variant), "features")[1][0]
+        return containers.read(_variant_path(self.directory, variant), "features")[1]["features"]
 
 
 def prepare(
@@ -71,15 +72,15 @@ def prepare(
     settings: StreamSettings | None = None,
     digits: Digits | None = None,
     workers: int | None = None,
-    progress: Progress | None = None,
-) -> Stream:
+    progress: Notify | None = None,
+) -> PreparedDigits:
     """Make the stream in `directory`, or finish one that was begun there; damaged files are made again."""
     settings = settings or StreamSettings()
     digits = digits or load_digits("train")
     directory = Path(directory)
     if directory.exists() and not directory.is_dir():
         raise FileError(f"{directory} is a file; the stream needs a directory. Choose another path.")
-    directory.mkdir(parents=True, exist_ok=True)
+    make_directory(directory)
     say = progress or (lambda *_: None)
     agree_on(directory / MANIFEST, _identity(settings, digits), "stream")
     with ThreadPoolExecutor(workers or len(os.sched_getaffinity(0))) as pool:
@@ -93,7 +94,7 @@ def prepare(
     return open_stream(directory, digits=digits)
 
 
-def open_stream(directory: str | os.PathLike, *, digits: Digits | None = None) -> Stream:
+def open_stream(directory: str | os.PathLike, *, digits: Digits | None = None) -> PreparedDigits:
     """A stream that `prepare` has finished."""
     directory = Path(directory)
     digits = digits or load_digits("train")
@@ -108,7 +109,7 @@ def open_stream(directory: str | os.PathLike, *, digits: Digits | None = None) -
             f"the stream in {directory} is not finished ({len(missing)} of {identity['variants']} variants are "
             f"missing). Finish it: pfbr data mnist8m --out {directory}"
         )
-    return Stream(directory, Reduction.load(directory / REDUCTION), digits.labels, identity["variants"])
+    return PreparedDigits(directory, Reduction.load(directory / REDUCTION), digits.labels, identity["variants"])
 
 
 def _blocks(digits: Digits, variant: int) -> Iterator[np.ndarray]:
@@ -118,12 +119,12 @@ def _blocks(digits: Digits, variant: int) -> Iterator[np.ndarray]:
         yield as_vectors(deformation.deform(images, np.arange(start, start + len(images)), variant))
 
 
-def _moments(pool, directory: Path, settings: StreamSettings, digits: Digits, say: Progress) -> Moments:
+def _moments(pool, directory: Path, settings: StreamSettings, digits: Digits, say: Notify) -> Moments:
     """The first pass. Variants are added up in order, whoever made them, so that a sum is the same every time."""
     size, each = digits.images[0].size, len(digits.images)
-    begun = _whole(directory / MOMENTS, lambda path: files.read(path, "moments"))
+    begun = _whole(directory / MOMENTS, lambda path: containers.read(path, "moments"))
     done, moments = (
-        (0, Moments.none(size)) if begun is None else (begun[0]["variants"], Moments(begun[0]["count"], *begun[1]))
+        (0, Moments.none(size)) if begun is None else (begun[0]["variants"], Moments(begun[0]["count"], **begun[1]))
     )
 
     def one(variant: int) -> Moments:
@@ -135,23 +136,24 @@ def _moments(pool, directory: Path, settings: StreamSettings, digits: Digits, sa
         moments = moments.plus(part)
         if (variant + 1) % SAVE_EVERY == 0:
             header = {"variants": variant + 1, "count": moments.count}
-            files.write(directory / MOMENTS, "moments", header, [moments.total, moments.products])
+            arrays = {"total": moments.total, "products": moments.products}
+            containers.write(directory / MOMENTS, "moments", header, arrays)
         say("principal components", (variant + 1) * each, settings.variants * each)
     return moments
 
 
 def _project(
-    pool, directory: Path, settings: StreamSettings, digits: Digits, reduction: Reduction, say: Progress
+    pool, directory: Path, settings: StreamSettings, digits: Digits, reduction: Reduction, say: Notify
 ) -> None:
     """The second pass: what is whole stays, the rest is made."""
     each, mark = len(digits.images), _mark(reduction)
 
     def one(variant: int) -> None:
         path = _variant_path(directory, variant)
-        stored = _whole(path, lambda p: files.read(p, "features"))
+        stored = _whole(path, lambda p: containers.read(p, "features"))
         if stored is None or stored[0] != {"variant": variant, "reduction": mark}:
             features = np.concatenate([reduction.project(block) for block in _blocks(digits, variant)])
-            files.write(path, "features", {"variant": variant, "reduction": mark}, [features])
+            containers.write(path, "features", {"variant": variant, "reduction": mark}, {"features": features})
 
     for variant, _ in enumerate(pool.map(one, range(settings.variants))):
         say("features", (variant + 1) * each, settings.variants * each)

@@ -8,7 +8,7 @@ from pfbr.reporting.parts import LOOKS, Chart, Finding, Series
 
 STAGES = "observations so far"
 OURS = ("pfbr", "pfbr-gaussian", "pfbr-paper")
-YARDSTICKS = ("exact", "prior")  # neither ours nor rivals
+YARDSTICKS = ("exact", "prior")  # neither ours nor baselines
 
 
 class Measured:
@@ -104,7 +104,7 @@ def standing(
     measured: Measured,
     metric: str,
     ours: str,
-    rivals: Sequence[str],
+    baselines: Sequence[str],
     num_particles: int,
     *,
     where: str,
@@ -121,13 +121,13 @@ def standing(
     below: list[str] = []
     equal: list[str] = []
     above: list[str] = []
-    for rival in rivals:
-        theirs = measured.whole(rival, metric, num_particles)
+    for other in baselines:
+        theirs = measured.whole(other, metric, num_particles)
         if theirs is None:
             continue
         difference = theirs.value - mine.value if math.isfinite(theirs.value) else math.inf
         noise = 2.0 * math.hypot(theirs.error or 0.0, mine.error or 0.0)
-        named = f"{LOOKS[rival].label} ({cell(theirs, signed=signed)})"
+        named = f"{LOOKS[other].label} ({cell(theirs, signed=signed)})"
         if difference > 50.0 * (mine.error or math.inf) and difference <= noise:
             named += ", a mean that few streams decide"
             noise = 0.0  # so far above that its own noise is no excuse
@@ -138,7 +138,7 @@ def standing(
     if above:
         parts.append(f"is beaten by {listed(above)}")
     if below:
-        everyone = "every rival, " if not above and not equal else ""
+        everyone = "every baseline, " if not above and not equal else ""
         parts.append(f"is below {everyone}{listed(below)}")
     if equal:
         parts.append(f"is within two standard errors of {listed(equal)}")

@@ -10,7 +10,7 @@ from jax import numpy as jnp
 from jaxtyping import Array, Float
 
 from pfbr.errors import InputError
-from pfbr.paper.digits import Stream, load_digits, shipped_reduction
+from pfbr.paper.digits import PreparedDigits, load_digits, shipped_reduction
 from pfbr.paper.digits.deformation import deform
 from pfbr.paper.digits.rotations import LARGEST_ANGLE, RotatedDigits, for_validation, rotate, rows
 from pfbr.typing import Key
@@ -20,10 +20,12 @@ FRESH_VARIANT = 1000  # variants from here on are for looking at a posterior, th
 EMBEDDED_VARIANTS = 12  # of each image, where there is no prepared stream: 140,000 images in memory
 
 
-def stores(stream: Stream | None, *, batch: int = 32, zeroed: bool = False) -> tuple[RotatedDigits, RotatedDigits]:
+def stores(
+    stream: PreparedDigits | None, *, batch: int = 32, zeroed: bool = False
+) -> tuple[RotatedDigits, RotatedDigits]:
     """Tasks to train on and tasks to validate on: from a prepared stream, or made now from the embedded images."""
     digits = load_digits("train")
-    held = for_validation(len(digits.labels))
+    apart = for_validation(len(digits.labels))
     num_variants = EMBEDDED_VARIANTS if stream is None else stream.num_variants
     reduction = shipped_reduction() if stream is None else None
 
@@ -33,19 +35,19 @@ def stores(stream: Stream | None, *, batch: int = 32, zeroed: bool = False) -> t
         assert reduction is not None
         return reduction.features(deform(digits.images, np.arange(len(digits.images)), variant))
 
-    kept = int(np.sum(~held))
+    kept = int(np.sum(~apart))
     size = shipped_reduction().scale.shape[0] if stream is None else stream.reduction.scale.shape[0]
     train = np.empty((num_variants, kept, size), np.float32)
-    validation = np.empty((num_variants, len(held) - kept, size), np.float32)
+    validation = np.empty((num_variants, len(apart) - kept, size), np.float32)
     for variant in range(num_variants):
         both = features(variant)
-        train[variant], validation[variant] = both[~held], both[held]
+        train[variant], validation[variant] = both[~apart], both[apart]
 
     def store(array: np.ndarray, labels: np.ndarray) -> RotatedDigits:
         flat = jnp.asarray(array.reshape(-1, size))
         return RotatedDigits(flat, jnp.asarray(np.tile(labels, num_variants)), batch, zeroed)
 
-    return store(train, digits.labels[~held]), store(validation, digits.labels[held])
+    return store(train, digits.labels[~apart]), store(validation, digits.labels[apart])
 
 
 def unseen_angles(num_tasks: int) -> np.ndarray:

@@ -1,10 +1,11 @@
 """The Gaussian experiment on a page: every dimension, measure and stage, and who wins."""
 
 from pfbr.judging.evaluate import ABOVE, SCORE
-from pfbr.paper.contract import Experiment, Results
-from pfbr.paper.gaussian import FULL, KERNEL, QUICK, RIVALS, run
-from pfbr.paper.judging import INTEGRALS, described, mmd_name
-from pfbr.paper.views import OURS, YARDSTICKS, Measured, best_rows, cell, stage_chart, standing
+from pfbr.paper.contract import Results
+from pfbr.paper.experiments.gaussian import BASELINES, KERNEL
+from pfbr.paper.metrics import INTEGRALS, mmd_name
+from pfbr.paper.tuned import choice_in_words
+from pfbr.paper.views.measured import OURS, YARDSTICKS, Measured, best_rows, cell, stage_chart, standing
 from pfbr.reporting.parts import LOOKS, Chart, Chooser, Finding, Page, Table
 
 
@@ -31,12 +32,12 @@ def view(results: Results) -> Page:
     findings: list[Finding] = []
     for dim in reversed(dims):
         for ours in ("pfbr-gaussian", "pfbr-paper"):
-            findings += standing(cases[dim], ABOVE, ours, RIVALS, n, where=f"d = {dim}", unit="nats above exact")
+            findings += standing(cases[dim], ABOVE, ours, BASELINES, n, where=f"d = {dim}", unit="nats above exact")
     return Page(
         title="The mean of a Gaussian, in 2 to 8 dimensions",
         lead=(
             f"x ~ N(0, I), observations o ~ N(x, {s['observation_std']:g}² I). The paper's operator was trained on "
-            f"streams of {s['training_length']} observations; every method is judged after each of {s['num_stages']} "
+            f"streams of {s['training_length']} observations; every method is scored after each of {s['num_stages']} "
             f"observations of {s['num_streams']} unseen streams, with {n} particles. Zero is what as many independent "
             "draws of the exact posterior score; particles that lie more evenly can score below."
         ),
@@ -98,7 +99,7 @@ def _table(cases: dict[int, Measured], n: int, s: dict) -> Table:
 def _facts(results: Results, cases: dict[int, Measured]) -> list[str]:
     s = results.settings
     choices = [
-        f"d = {dim}: {LOOKS[name].label}, {described(measured.all, name)}"
+        f"d = {dim}: {LOOKS[name].label}, {choice_in_words(measured.all, name)}"
         for dim, measured in cases.items()
         for name in ("smc-one-pass", "kbr")
     ]
@@ -106,9 +107,6 @@ def _facts(results: Results, cases: dict[int, Measured]) -> list[str]:
         "The training-free operator is exact for linear-Gaussian models, and is where training of our own operator "
         f"starts. The paper's operator was trained with {s['training_steps']} steps on streams of "
         f"{s['training_length']} observations that begin after 0 to {s['latest_start']} earlier ones, seed 0.",
-        "Rivals were tuned on streams of their own: " + "; ".join(choices) + ".",
-        f"{', '.join(LOOKS[name].label for name in OURS[1:])} and the rivals saw the same streams.",
+        "Baselines were tuned on streams of their own: " + "; ".join(choices) + ".",
+        f"{', '.join(LOOKS[name].label for name in OURS[1:])} and the baselines saw the same streams.",
     ]
-
-
-GAUSSIAN = Experiment("gaussian", "The mean of a Gaussian", FULL, QUICK, run, view)

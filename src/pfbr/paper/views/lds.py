@@ -4,10 +4,12 @@ from typing import Any
 
 from pfbr.judging.evaluate import ABOVE, SCORE
 from pfbr.metrics.mmd import KERNELS
-from pfbr.paper.contract import Experiment, Results
-from pfbr.paper.judging import INTEGRALS, RESAMPLED, described, mmd_name
-from pfbr.paper.lds import CASE, FULL, QUICK, RIVALS, run
-from pfbr.paper.views import YARDSTICKS, Measured, best_rows, cell, stage_chart, standing
+from pfbr.paper.contract import Results
+from pfbr.paper.experiments.lds import BASELINES
+from pfbr.paper.experiments.linear_system import CASE
+from pfbr.paper.metrics import INTEGRALS, RESAMPLED, mmd_name
+from pfbr.paper.tuned import choice_in_words
+from pfbr.paper.views.measured import YARDSTICKS, Measured, best_rows, cell, stage_chart, standing
 from pfbr.reporting.parts import LOOKS, Chart, Chooser, Finding, Page, Table
 
 MEASURES: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -45,7 +47,7 @@ def view(results: Results) -> Page:
     for count in (n, *(c for c in (counts[0], counts[-1]) if c != n)):
         for ours in ("pfbr-gaussian", "pfbr-paper"):
             where = "Cross entropy, mean of all stages"
-            findings += standing(measured, ABOVE, ours, RIVALS, count, where=where, unit="nats above exact")
+            findings += standing(measured, ABOVE, ours, BASELINES, count, where=where, unit="nats above exact")
     figures = {
         name: [
             charts[key]
@@ -63,7 +65,7 @@ def view(results: Results) -> Page:
         title=f"A linear dynamical system in {dim} dimensions",
         lead=(
             f"x moves by x ← A x + ε and is seen as o = B x + δ"
-            f"{', with your own A and B' if records.settings['own_system'] else ''}. Every method is judged after each "
+            f"{', with your own A and B' if records.settings['own_system'] else ''}. Every method is scored after each "
             f"observation of {measured.whole('exact', ABOVE, n).num_sequences} unseen streams, with "  # type: ignore[union-attr]
             f"{', '.join(str(c) for c in counts)} particles. The paper's operator is one and the same at all counts, "
             f"trained with {s['training_particles']}."
@@ -126,10 +128,7 @@ def _facts(results: Results, measured: Measured) -> list[str]:
     return [
         "The training-free operator is exact for linear-Gaussian models. The paper's operator was trained with "
         f"{s['training_steps']} steps of {s['training_particles']} particles on streams of {s['training_length']} "
-        f"observations, seed 0. The kernel filter was tuned on other streams: {described(measured.all, 'kmcf')}.",
+        f"observations, seed 0. The kernel filter was tuned on other streams: {choice_in_words(measured.all, 'kmcf')}.",
         "MMD² leaves out the pairs of a point with itself, so that it may be negative: particles that lie more evenly "
         "than random draws are. With more than 512 particles it takes pairs within random blocks of 512.",
     ]
-
-
-LDS = Experiment("lds", "A linear dynamical system", FULL, QUICK, run, view, own_system=True)

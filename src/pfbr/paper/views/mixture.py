@@ -10,14 +10,15 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from pfbr.judging.evaluate import ABOVE, SCORE, SECONDS, TRAINING
-from pfbr.paper.contract import Experiment, Results
-from pfbr.paper.judging import RESAMPLED, described
-from pfbr.paper.mixture import CASE, FILMED, FULL, MODE_ERROR, MOVIE, QUICK, run
-from pfbr.paper.views import STAGES, YARDSTICKS, Measured, best_rows, cell, number, stage_chart, standing
-from pfbr.reporting.demo_figure import STYLE
+from pfbr.paper.contract import Results
+from pfbr.paper.experiments.mixture import CASE, FILMED, FULL, MODE_ERROR, MOVIE
+from pfbr.paper.metrics import RESAMPLED
+from pfbr.paper.tuned import choice_in_words
+from pfbr.paper.views.measured import STAGES, YARDSTICKS, Measured, best_rows, cell, number, stage_chart, standing
+from pfbr.reporting.figures import STYLE
 from pfbr.reporting.parts import LOOKS, Chart, Chooser, Finding, Movie, Page, Picture, Series, Table
 
-RIVALS = ("smc-one-pass", "ibis")
+BASELINES = ("smc-one-pass", "ibis")
 TRUTH = LOOKS["truth"].light
 STRIP_STAGES = (1, 2, 5, 10, 20, 30)
 TITLES = {
@@ -43,7 +44,7 @@ def view(results: Results) -> Page:
     ):
         for ours in ("pfbr", "pfbr-paper"):
             signed = metric == ABOVE
-            findings += standing(measured, metric, ours, RIVALS, n, where=where, unit=unit, signed=signed)
+            findings += standing(measured, metric, ours, BASELINES, n, where=where, unit=unit, signed=signed)
     charts = _charts(measured, film, n)
     return Page(
         title="A posterior with two modes, one observation at a time",
@@ -218,12 +219,9 @@ def _strip_png(film: dict[str, np.ndarray], s: dict[str, Any]) -> bytes:
 
 
 def _facts(measured: Measured) -> list[str]:
-    chosen = f" SMC was tuned on other streams: {described(measured.all, 'smc-one-pass')}."
+    chosen = f" SMC was tuned on other streams: {choice_in_words(measured.all, 'smc-one-pass')}."
     return [
         "Our operator was trained on unknowns from the prior; the paper's, as there, on streams from the very unknown "
         f"that it is tested on ({FULL.training_steps} steps, seed 0).{chosen}",
         "Once the modes are apart, a flow cannot carry mass between them: their shares stay where they were.",
     ]
-
-
-MIXTURE = Experiment("mixture", "A posterior with two modes", FULL, QUICK, run, view)

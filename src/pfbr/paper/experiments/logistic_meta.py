@@ -8,17 +8,17 @@ from jax import numpy as jnp
 from pfbr.inference.method import Method
 from pfbr.inference.operator import gaussian_operator
 from pfbr.io.records import Measurement, Records
-from pfbr.judging.evaluate import TRAINING, measure_cost
-from pfbr.paper.contract import Experiment, Run
-from pfbr.paper.digit_judging import CALIBRATION_ERROR, SECONDS, judge, measurements, worst_starts
-from pfbr.paper.digit_methods import Shipped, obtain, shared_keys, tuned_rivals
-from pfbr.paper.digit_tasks import stores, unseen_streams
+from pfbr.judging.evaluate import SECONDS, TRAINING, measure_cost
+from pfbr.paper.contract import Run
+from pfbr.paper.digits.methods import recipe, tuned_baselines
 from pfbr.paper.digits.rotations import RotatedDigits, digit_model
-from pfbr.paper.judging import TEST_SEED
-from pfbr.paper.logistic_meta_view import view
+from pfbr.paper.digits.scoring import CALIBRATION_ERROR, measurements, predict, worst_starts
+from pfbr.paper.digits.tasks import stores, unseen_streams
+from pfbr.paper.streams import TEST_SEED
+from pfbr.paper.trained import Trained, obtain
 
 OPERATOR, ZEROED = "digits", "digits-zeroed"
-RIVALS = ("smc-one-pass", "svi", "sgld", "pmd", "npv", "ibis")
+BASELINES = ("smc-one-pass", "svi", "sgld", "pmd", "npv", "ibis")
 NUM_FEATURES = 50
 
 
@@ -30,7 +30,7 @@ class MetaSettings:
     num_stages: int = 60  # batches in a stream: 1,920 of the 1,932 test images, none twice
     batch: int = 32  # as in the paper
     num_particles: int = 256  # for every method, the same ones at first
-    tuning_tasks: int = 3  # validation tasks on which rivals are tuned; 0: with the settings that the full run chose
+    tuning_tasks: int = 3  # validation tasks on which baselines are tuned; 0: with the settings that the full run chose
     tuning_stages: int = 20  # batches of each
     bad_starts: int = 10  # the worst first particles ...
     bad_starts_among: int = 200  # ... of this many draws
@@ -44,30 +44,31 @@ def run(run: Run) -> None:
     """Test tasks, bad starts, undeformed images, and the sanity check, each with its own records."""
     s: MetaSettings = run.settings
     made = _Stores(run)
-    ours = obtain(run, OPERATOR, lambda: made(False))
+    model = digit_model(NUM_FEATURES, s.batch)
+    ours = obtain(run, recipe(OPERATOR), model, families=lambda: made(False))
     online = run.case("online", tasks=s.num_tasks)
-    rivals = tuned_rivals(
+    baselines = tuned_baselines(
         run,
         online,
-        digit_model(NUM_FEATURES, s.batch),
+        model,
         lambda: made(False)[1],
         capacity=s.num_stages,
         num_particles=s.num_particles,
         num_tasks=s.tuning_tasks,
         length=s.tuning_stages,
-        names=RIVALS,
+        names=BASELINES,
     )
-    methods = {"pfbr-meta": ours.operator, "pfbr-gaussian": gaussian_operator(qmc=False), **rivals}
+    methods = {"pfbr-meta": ours.method, "pfbr-gaussian": gaussian_operator(qmc=False), **baselines}
     seed = TEST_SEED + run.seed
     streams, fresh = unseen_streams(seed, s.num_tasks, s.num_stages, batch=s.batch)
-    keys = shared_keys(seed, s.num_tasks)
+    keys = jax.random.split(jax.random.key(seed), s.num_tasks)  # the same for every method: the same first particles
     _measure(run, online, methods, keys, streams, fresh, ours)
     _bad_starts(run, methods, streams, fresh)
     plain = unseen_streams(seed, s.num_tasks, s.num_stages, batch=s.batch, deformed=False)
     best = {name: methods[name] for name in ("pfbr-meta", "pfbr-gaussian", "svi")}
     _measure(run, run.case("undeformed", tasks=s.num_tasks), best, keys, *plain)
-    blind = obtain(run, ZEROED, lambda: made(True))
-    both = {"pfbr-meta": blind.operator, "pfbr-gaussian": methods["pfbr-gaussian"]}
+    blind = obtain(run, recipe(ZEROED), model, families=lambda: made(True))
+    both = {"pfbr-meta": blind.method, "pfbr-gaussian": methods["pfbr-gaussian"]}
     zeroed = unseen_streams(seed, s.num_tasks, s.num_stages, batch=s.batch, zeroed=True)
     _measure(run, run.case("zeroed", tasks=s.num_tasks), both, keys, *zeroed, blind)
 
@@ -92,7 +93,7 @@ def _measure(
     keys: jax.Array,
     streams: jax.Array,
     fresh: jax.Array,
-    trained: Shipped | None = None,
+    trained: Trained | None = None,
 ) -> None:
     """Each method once. Its lines are written together, so that one of them tells that all are there."""
     s: MetaSettings = run.settings
@@ -102,9 +103,8 @@ def _measure(
         if name in done:
             continue
         run.say(f"{records.directory.name}: {name}")
-        found = measurements(
-            name, judge(keys, method, model, streams, fresh, s.num_particles), s.num_particles, run.seed
-        )
+        said = predict(keys, method, model, streams, fresh, s.num_particles)
+        found = measurements(name, said, s.num_particles, run.seed)
         common = {"num_particles": s.num_particles, "seed": run.seed}
         if trained is not None and name == "pfbr-meta":
             found.append(Measurement(name, TRAINING, None, trained.seconds, **common))
@@ -116,13 +116,10 @@ def _measure(
 
 
 def _bad_starts(run: Run, methods: dict[str, Method], streams: jax.Array, fresh: jax.Array) -> None:
-    """The first task again, from the particles that prequential its first batch worst."""
+    """The first task again, from the particles that predict its first batch worst."""
     s: MetaSettings = run.settings
     model = digit_model(NUM_FEATURES, s.batch)
     many = jax.random.split(jax.random.key(TEST_SEED + run.seed + 1), s.bad_starts_among)
     keys, _ = worst_starts(many, methods["pfbr-gaussian"], model, streams[0], s.bad_starts, s.num_particles)
     first, others = (jnp.repeat(array[:1], s.bad_starts, axis=0) for array in (streams, fresh))
     _measure(run, run.case("bad-starts", starts=s.bad_starts), methods, keys, first, others)
-
-
-META = Experiment("logistic-meta", "Logistic regression over rotated digits", FULL, QUICK, run, view, own_data=True)

@@ -1,0 +1,1 @@
+"""From records to pages: one view an experiment; nothing here computes."""
