@@ -4,15 +4,14 @@ import jax
 import numpy as np
 import pytest
 from jax import numpy as jnp
-from weights import filled
 
 from pfbr.errors import InputError
 from pfbr.flow.divergence import by_forward_mode, by_hutchinson
 from pfbr.flow.likelihood import Likelihood
 from pfbr.flow.velocities import AffineVelocity, FokkerPlanckVelocity, GatedVelocity, ResidualVelocity
 from pfbr.models import GaussianMixture, MiniBatch, observation_shape
+from tests.weights import filled
 
-T = 0.3
 SINGLE, BATCH = GaussianMixture(), MiniBatch(GaussianMixture(), 3)
 
 
@@ -23,14 +22,20 @@ def seen_by(model):
     return support, points, Likelihood(model, jnp.asarray(rng.normal(size=observation_shape(model))))
 
 
+def told(key, velocity, support, points, likelihood):
+    """Values and divergence as the velocity tells them."""
+    context = velocity.prepare(key, support, likelihood)
+    return velocity(jnp.asarray(0.3), points, support, context, likelihood)
+
+
 @jax.jit
 def compared(velocity, support, points, likelihood):
-    """Values and divergence as the velocity tells them, and by the full Jacobian at a fixed set."""
+    """What the velocity tells, and the same by the full Jacobian at a fixed set."""
+    value, divergence = told(jax.random.key(1), velocity, support, points, likelihood)
     context = velocity.prepare(jax.random.key(1), support, likelihood)
-    value, divergence = velocity(T, points, support, context, likelihood)
 
     def at(x):
-        return velocity(T, jnp.broadcast_to(x, points.shape), support, context, likelihood)[0][0]
+        return velocity(jnp.asarray(0.3), jnp.broadcast_to(x, points.shape), support, context, likelihood)[0][0]
 
     return value, divergence, jax.vmap(at)(points), jnp.trace(jax.vmap(jax.jacfwd(at))(points), axis1=1, axis2=2)
 
@@ -63,9 +68,7 @@ def test_structure_and_forward_mode_give_the_trace(num_layers, feed, x64):
 
     support, points, likelihood = seen_by(model)
     value, divergence = agree(made("exact" if num_layers == 3 else "structure"), model)
-    forward = made("forward")
-    context = forward.open(jax.random.key(1), support, likelihood)
-    by_forward = forward(T, points, support, context, likelihood)
+    by_forward = jax.jit(told)(jax.random.key(1), made("forward"), support, points, likelihood)
     np.testing.assert_allclose(value, by_forward[0], atol=1e-10)
     np.testing.assert_allclose(divergence, by_forward[1], atol=1e-10)
 
@@ -97,15 +100,8 @@ def test_hutchinsons_estimate_is_unbiased():
         for way in ("exact", "hutchinson")
     )
     support, points, likelihood = seen_by(SINGLE)
-    expected = exact(T, points, support, exact.open(jax.random.key(1), support, likelihood), likelihood)[1]
-
-    @jax.jit
-    def estimates(keys):
-        def one(key):
-            return velocity(T, points, support, velocity.prepare(key, support, likelihood), likelihood)[1]
-
-        return jax.vmap(one)(keys)
-
+    expected = jax.jit(told)(jax.random.key(1), exact, support, points, likelihood)[1]
+    estimates = jax.jit(jax.vmap(lambda key: told(key, velocity, support, points, likelihood)[1]))
     drawn = np.asarray(estimates(jax.random.split(jax.random.key(4), 4000)))
     spread = drawn.std(axis=0) / np.sqrt(4000)
     assert np.all(np.abs(drawn.mean(axis=0) - expected) < 5 * spread + 1e-5)

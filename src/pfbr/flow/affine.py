@@ -15,7 +15,7 @@ from jax import numpy as jnp
 from pfbr.flow.likelihood import Likelihood
 from pfbr.flow.velocities.affine import AffineVelocity
 from pfbr.particles.whitening import Whitening
-from pfbr.typing import Matrix, PerParticle, Point, Points, Scalar
+from pfbr.typing import Matrix, PerParticle, Point, Points, Scalar, Support
 
 LEAST = 0.5  # of 1 + sλ: where the likelihood curves upwards a step may thin the precision to half, and less and less
 CLOSE = 1e-3  # eigenvalues nearer than this, relative to their size, have a derivative instead of a quotient
@@ -27,7 +27,7 @@ def affine_steps(
     likelihood: Likelihood,
     points: Points,
     log_density: PerParticle,
-    support: Points | None,
+    support: Support | None,
     *,
     steps: int,
     reverse: bool,

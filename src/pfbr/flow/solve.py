@@ -6,13 +6,14 @@ import diffrax
 import equinox as eqx
 import jax
 from jax import numpy as jnp
+from jaxtyping import Array, Int
 
 from pfbr.errors import InputError
 from pfbr.flow.affine import affine_steps
 from pfbr.flow.likelihood import Likelihood
 from pfbr.flow.velocities.affine import AffineVelocity
 from pfbr.flow.velocities.base import Velocity
-from pfbr.typing import PerParticle, Points, Scalar
+from pfbr.typing import PerParticle, Points, Support
 
 SOLVERS = {
     "midpoint": diffrax.Midpoint,
@@ -59,7 +60,7 @@ class FlowResult(eqx.Module):
 
     points: Points
     log_density: PerParticle
-    num_steps: Scalar
+    num_steps: Int[Array, ""]
 
 
 def flow(
@@ -70,7 +71,7 @@ def flow(
     points: Points,
     log_density: PerParticle,
     *,
-    support: Points | None = None,
+    support: Support | None = None,
     reverse: bool = False,
 ) -> FlowResult:
     """Solve dx/dt = f, d log q/dt = −∇·f from t = 0 to 1, or back.

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 from pfbr.flow.likelihood import Likelihood
 from pfbr.flow.velocities.base import Velocity
 from pfbr.particles.whitening import Whitening, whitening_of
-from pfbr.typing import Key, Matrix, PerParticle, Point, Points, Scalar
+from pfbr.typing import Key, Matrix, PerParticle, Point, Points, Scalar, Support
 
 
 class TimeSchedule(eqx.Module):
@@ -39,7 +39,7 @@ class View(eqx.Module):
     scores: Points
 
 
-def view(support: Points, likelihood: Likelihood) -> View:
+def view(support: Support, likelihood: Likelihood) -> View:
     frame = whitening_of(support)
     values, scores = likelihood.values_and_scores(support)
     # A particle that the observation rules out (−inf) has no score; it counts like the least likely of the others.
@@ -72,11 +72,11 @@ class AffineVelocity(Velocity):
     A flat likelihood has no scores, and so moves nothing.
     """
 
-    def prepare(self, key: Key, support: Points, likelihood: Likelihood) -> TimeSchedule:
+    def prepare(self, key: Key, support: Support, likelihood: Likelihood) -> TimeSchedule:
         return time_schedule_of(view(support, likelihood))
 
     def __call__(
-        self, t: Scalar, points: Points, support: Points, context: TimeSchedule, likelihood: Likelihood
+        self, t: Scalar, points: Points, support: Support, context: TimeSchedule, likelihood: Likelihood
     ) -> tuple[Points, Float[Array, " n"]]:
         seen = view(support, likelihood)
         mean_score, half_curvature = affine_part(seen)
@@ -84,7 +84,7 @@ class AffineVelocity(Velocity):
         velocity = seen.frame.vectors(mean_score + seen.frame.whiten(points) @ half_curvature)
         return rate * velocity, jnp.broadcast_to(rate * jnp.trace(half_curvature), points.shape[:1])
 
-    def tangent(self, support: Points, likelihood: Likelihood) -> tuple[Whitening, Point, Matrix]:
+    def tangent(self, support: Support, likelihood: Likelihood) -> tuple[Whitening, Point, Matrix]:
         """The whitening of the set and, in it, slope ū and curvature M of the quadratic ū·w − ½ wᵀMw that it sees."""
         seen = view(support, likelihood)
         mean_score, half_curvature = affine_part(seen)

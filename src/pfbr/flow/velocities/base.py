@@ -6,7 +6,7 @@ from typing import Any
 import equinox as eqx
 
 from pfbr.flow.likelihood import Likelihood
-from pfbr.typing import Key, PerParticle, Points, Scalar
+from pfbr.typing import Key, PerParticle, Points, Scalar, Support
 
 
 class Velocity(eqx.Module):
@@ -24,11 +24,11 @@ class Velocity(eqx.Module):
         return False
 
     @abstractmethod
-    def prepare(self, key: Key, support: Points, likelihood: Likelihood) -> Any:
+    def prepare(self, key: Key, support: Support, likelihood: Likelihood) -> Any:
         """What is decided once per observation."""
 
     @abstractmethod
     def __call__(
-        self, t: Scalar, points: Points, support: Points, context: Any, likelihood: Likelihood
+        self, t: Scalar, points: Points, support: Support, context: Any, likelihood: Likelihood
     ) -> tuple[Points, PerParticle]:
         """Velocity and divergence at `points`; the set's statistics are those of `support` (mostly the same points)."""

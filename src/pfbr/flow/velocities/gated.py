@@ -10,7 +10,7 @@ from pfbr.flow.divergence import WAYS, by_forward_mode, by_hutchinson
 from pfbr.flow.likelihood import Likelihood
 from pfbr.flow.networks import FEEDS, Batch, DeepSet, OrderedBatch, RawObservation
 from pfbr.flow.velocities.base import Velocity
-from pfbr.typing import Key, PerParticle, Points, Scalar
+from pfbr.typing import Key, PerParticle, Points, Scalar, Support
 
 
 class GatedLayer(eqx.Module):
@@ -35,7 +35,9 @@ class GatedLayer(eqx.Module):
     def gate(self, t: Scalar) -> Float[Array, " width"]:
         return jax.nn.sigmoid(t * self.speed + self.offset)
 
-    def __call__(self, y: Points, extra: Points, context: Array, t: Scalar) -> Points:
+    def __call__(
+        self, y: Float[Array, "n i"], extra: Float[Array, "n e"], context: Float[Array, " c"], t: Scalar
+    ) -> Float[Array, "n o"]:
         linear = y @ self.from_input + extra @ self.from_extra + (context @ self.from_context + self.bias)
         return linear * self.gate(t) + t * self.offset
 
@@ -105,7 +107,7 @@ class GatedVelocity(Velocity):
     def reads_observation(self) -> bool:
         return self.observation is not None
 
-    def prepare(self, key: Key, support: Points, likelihood: Likelihood) -> Opened:
+    def prepare(self, key: Key, support: Support, likelihood: Likelihood) -> Opened:
         context = self.summary(support)
         if self.observation is not None:
             context = jnp.concatenate([context, self.observation(likelihood.observation)])
@@ -117,7 +119,7 @@ class GatedVelocity(Velocity):
         return Opened(context, start, length, probe)
 
     def __call__(
-        self, t: Scalar, points: Points, support: Points, context: Opened, likelihood: Likelihood
+        self, t: Scalar, points: Points, support: Support, context: Opened, likelihood: Likelihood
     ) -> tuple[Points, PerParticle]:
         t = context.start + context.length * t
 
@@ -130,7 +132,7 @@ class GatedVelocity(Velocity):
 
         by_structure = self.observation is not None and len(self.layers) <= 3
         if self.divergence == "hutchinson":
-            assert context.probe is not None  # drawn by `open` for this very purpose
+            assert context.probe is not None  # drawn by `prepare` for this very purpose
             value, trace = by_hutchinson(field, points, context.probe)
         elif self.divergence == "structure" or (self.divergence == "exact" and by_structure):
             value, trace = self._by_structure(points, context.context, t)

@@ -14,7 +14,7 @@ from pfbr.flow.likelihood import Likelihood
 from pfbr.flow.networks import Batch
 from pfbr.flow.velocities.affine import TimeSchedule, affine_part, time_schedule_of, view
 from pfbr.flow.velocities.base import Velocity
-from pfbr.typing import Key, Matrix, PerParticle, Point, Points, Scalar
+from pfbr.typing import Key, Matrix, PerParticle, Point, Points, Scalar, Support
 
 GAIN = 3.0  # weights of the factor count this much: it has to travel far, and Adam's steps are short
 FIRST_WIDTH = 0.37  # standard deviation of the untrained factor, about 1/e: narrow enough that the set meets it
@@ -75,7 +75,7 @@ class InformedVelocity(Velocity):
         self.log_power = jnp.zeros(())
         self.power_from_batch = jnp.zeros(width)
 
-    def factor(self, support: Points, likelihood: Likelihood) -> Informed:
+    def factor(self, support: Support, likelihood: Likelihood) -> Informed:
         """What is to be multiplied with the particles' density."""
         embedded = self.batch(likelihood.observation)
         lower = jnp.tril(GAIN * self.root, -1)
@@ -95,12 +95,12 @@ class InformedVelocity(Velocity):
     def reads_observation(self) -> bool:
         return True
 
-    def prepare(self, key: Key, support: Points, likelihood: Likelihood) -> Opened:
+    def prepare(self, key: Key, support: Support, likelihood: Likelihood) -> Opened:
         informed = self.factor(support, likelihood)
         return Opened(informed, time_schedule_of(view(support, informed)))
 
     def __call__(
-        self, t: Scalar, points: Points, support: Points, context: Opened, likelihood: Likelihood
+        self, t: Scalar, points: Points, support: Support, context: Opened, likelihood: Likelihood
     ) -> tuple[Points, PerParticle]:
         seen = view(support, context.informed)
         mean_score, half_curvature = affine_part(seen)

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 from pfbr.flow.likelihood import Likelihood
 from pfbr.flow.velocities.affine import TimeSchedule, View, affine_part, time_schedule_of, view
 from pfbr.flow.velocities.base import Velocity
-from pfbr.typing import Key, PerParticle, Points, Scalar
+from pfbr.typing import Key, PerParticle, Points, Scalar, Support
 
 FEW_DIMENSIONS = 3
 
@@ -59,11 +59,11 @@ class ResidualVelocity(Velocity):
         local = dim <= FEW_DIMENSIONS if local is None else local
         self.along_own = jnp.zeros((width, dim, dim)) if local else None
 
-    def prepare(self, key: Key, support: Points, likelihood: Likelihood) -> TimeSchedule:
+    def prepare(self, key: Key, support: Support, likelihood: Likelihood) -> TimeSchedule:
         return time_schedule_of(view(support, likelihood))
 
     def __call__(
-        self, t: Scalar, points: Points, support: Points, context: TimeSchedule, likelihood: Likelihood
+        self, t: Scalar, points: Points, support: Support, context: TimeSchedule, likelihood: Likelihood
     ) -> tuple[Points, PerParticle]:
         seen = view(support, likelihood)
         mean_score, half_curvature = affine_part(seen)
