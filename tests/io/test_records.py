@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 import math
+import os
 
 import numpy as np
 import pytest
@@ -71,3 +72,22 @@ def test_damaged_arrays_are_refused_whatever_byte_was_hit(tmp_path):
         (tmp_path / "run.npz").write_bytes(whole[:at] + bytes(b ^ 0x55 for b in whole[at : at + 40]) + whole[at + 40 :])
         with contextlib.suppress(FileError):  # some bytes decide nothing
             read_arrays(tmp_path, "run", "make it")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_a_full_disk_is_an_error_of_one_line(tmp_path):
+    records = Records(tmp_path, {"steps": 3})
+    (tmp_path / "measurements.jsonl").symlink_to("/dev/full")
+    with pytest.raises(FileError, match="No space left") as caught:
+        records.add([Measurement("a", "score", 1, 0.5)])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", "3", ""])
+def test_damaged_settings_are_refused(text, tmp_path):
+    Records(tmp_path, {"steps": 3})
+    (tmp_path / "settings.json").write_text(text)
+    with pytest.raises(FileError, match="damaged"):
+        Records(tmp_path, {"steps": 3})
+    with pytest.raises(FileError, match="damaged"):
+        _ = Records(tmp_path).settings

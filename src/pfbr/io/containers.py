@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from pfbr.errors import FileError
+from pfbr.errors import FileError, InputError
 from pfbr.io.files import strict, write_bytes
 
 FORMAT = 2
@@ -26,6 +26,9 @@ _WHERE_FROM = {
 
 def to_bytes(kind: str, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
     arrays = {name: np.asarray(a) for name, a in arrays.items()}
+    for name, a in arrays.items():
+        if str(a.dtype) not in _DTYPES:
+            raise InputError(f"`{name}` holds numbers of type {a.dtype}, which no pfbr file can hold.")
     listed = [{"name": name, "shape": list(a.shape), "dtype": str(a.dtype)} for name, a in arrays.items()]
     document = json.dumps(strict(dict(header, arrays=listed)), allow_nan=False).encode()
     body = document + b"\n" + b"".join(a.tobytes() for a in arrays.values())
@@ -90,11 +93,11 @@ def _arrays(listed: list, numbers: bytes, source: str) -> dict[str, np.ndarray]:
         ):
             raise FileError(f"{source} lists an array without name or shape. Make it again.")
         name, shape, dtype = entry["name"], entry["shape"], entry.get("dtype")
-        if dtype not in _DTYPES:
+        if not isinstance(dtype, str) or dtype not in _DTYPES:
             raise FileError(f"{source} holds an array of type {dtype!r}, which pfbr does not use.")
         if name in arrays:
             raise FileError(f"{source} holds the array {name!r} twice. Make it again.")
-        if len(shape) > 16 or not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in shape):
+        if len(shape) > 16 or not all(type(n) is int and 0 <= n <= LARGEST for n in shape):
             raise FileError(f"{source} holds an array of shape {shape!r}, which is none. Make it again.")
         size = np.dtype(dtype).itemsize
         for n in shape:
@@ -119,8 +122,9 @@ def filled(structure: Any, arrays: dict[str, np.ndarray], source: Any) -> Any:
     """A tree with the arrays in place of its shapes, each where its name says."""
     expected, rest = eqx.partition(structure, lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct | jax.Array))
     leaves, treedef = jax.tree_util.tree_flatten_with_path(expected)
-    wanted = {jax.tree_util.keystr(path): leaf.shape for path, leaf in leaves}
-    found = {name: a.shape for name, a in arrays.items()}
+    # a run in another precision is welcome, whole numbers in the place of weights are not
+    wanted = {jax.tree_util.keystr(path): (leaf.shape, np.dtype(leaf.dtype).kind) for path, leaf in leaves}
+    found = {name: (a.shape, a.dtype.kind) for name, a in arrays.items()}
     if wanted != found:
         differ = sorted(n for n in wanted.keys() | found.keys() if wanted.get(n) != found.get(n))
         raise FileError(

@@ -4,6 +4,7 @@ import contextlib
 import json
 import math
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,31 +18,37 @@ def atomic(path: str | os.PathLike) -> Iterator[IO[bytes]]:
     """A file to write bytes to, which takes its place when all of it is on disk.
 
     A kill or an error at any moment leaves what was there before. A disk that is full, or a place that cannot be
-    written to, is an error of one line.
+    written to, is an error of one line. A file that is there already keeps its permissions, and a link its target;
+    what is no file (a pipe, /dev/null) is written to as it is.
     """
     path = Path(path)
-    if path.is_dir():
-        raise FileError(f"cannot write {path}: it is a directory. Choose another name.")
+    temporary = None
     try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:40]}-", suffix=".part", dir=path.parent)
-    except FileNotFoundError:
-        raise FileError(f"cannot write {path}: the folder {path.parent} does not exist. Create it first.") from None
-    except OSError as error:
-        raise FileError(f"cannot write {path}: {error.strerror}.") from None
-    temporary = Path(name)
-    try:
+        if path.is_dir():
+            raise FileError(f"cannot write {path}: it is a directory. Choose another name.")
+        if path.exists() and not path.is_file():
+            with path.open("wb") as file:
+                yield file
+            return
+        place = Path(os.path.realpath(path))
+        if not place.parent.exists():
+            raise FileError(f"cannot write {path}: the folder {path.parent} does not exist. Create it first.")
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:40]}-", suffix=".part", dir=place.parent)
+        temporary = Path(name)
         with os.fdopen(descriptor, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask())  # mkstemp's files are readable by their owner alone
-        os.replace(temporary, path)
+        # mkstemp's files are readable by their owner alone
+        temporary.chmod(stat.S_IMODE(place.stat().st_mode) if place.exists() else 0o666 & ~_umask())
+        os.replace(temporary, place)
     except OSError as error:
         if isinstance(error, FileError):
             raise
         raise FileError(f"cannot write {path}: {error.strerror or error}.") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
 
 
 def write_bytes(path: str | os.PathLike, content: bytes) -> None:

@@ -4,6 +4,7 @@ A kill at any moment leaves whole lines: each is written at once, and a torn las
 """
 
 import dataclasses
+import errno
 import json
 import math
 import os
@@ -21,7 +22,7 @@ from pfbr.io.files import atomic, make_directory, write_json, write_text
 
 SETTINGS, MEASUREMENTS = "settings.json", "measurements.jsonl"
 # What reading a damaged .npz or .json may raise. RuntimeError: `zipfile` takes a changed byte for a password or, by its
-# subclass for what it does not offer, for an unknown compression. The last two: NumPy reads an array's header as Python.
+# subclass for what it does not offer, for an unknown compression. The last two: NumPy reads a header as Python.
 DAMAGED = (
     ValueError,
     OSError,
@@ -84,17 +85,18 @@ class Records:
         path = self.directory / SETTINGS
         if not path.is_file():
             raise FileError(f"{self.directory} holds no {SETTINGS}: it is not the directory of a run.")
-        return json.loads(path.read_text(encoding="utf-8"))
+        return _read_settings(path)
 
     def add(self, measurements: Iterable[Measurement]) -> None:
         """Append; on return the lines are on disk."""
-        lines = "".join(m.to_line() for m in measurements).encode()
-        descriptor = os.open(self.directory / MEASUREMENTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        lines, path = "".join(m.to_line() for m in measurements).encode(), self.directory / MEASUREMENTS
         try:
-            os.write(descriptor, lines)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            with path.open("ab", buffering=0) as file:
+                if file.write(lines) != len(lines):  # a disk that is nearly full takes a part of them
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise FileError(f"cannot write {path}: {error.strerror or error}.") from error
 
     def measurements(self) -> list[Measurement]:
         """All whole lines, oldest first; of two that measure the same thing, as after a kill, the later one counts."""
@@ -124,7 +126,7 @@ def agree_on(path: Path, settings: dict[str, Any], what: str) -> None:
     """Write down what a directory is for; refuse one that is for something else."""
     text = json.dumps(settings, indent=2, sort_keys=True)
     if path.is_file():
-        before, now = json.loads(path.read_text(encoding="utf-8")), json.loads(text)
+        before, now = _read_settings(path), json.loads(text)
         differing = sorted(k for k in before.keys() | now.keys() if before.get(k) != now.get(k))
         if differing:
             raise FileError(
@@ -133,6 +135,13 @@ def agree_on(path: Path, settings: dict[str, Any], what: str) -> None:
             )
         return
     write_text(path, text + "\n")
+
+
+def _read_settings(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError, OSError) as error:
+        raise FileError(f"{path} is damaged ({error}). Move it away and run again.") from None
 
 
 def write_arrays(directory: Path, stem: str, settings: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
