@@ -25,10 +25,10 @@ class Conditions(eqx.Module):
     `dt` None means one ordinary step; 0 means another report at the same instant. `observed` None means all of it.
     """
 
-    dt: Scalar | None = None
-    time: Scalar | None = None
+    dt: Any = None  # a number, or one for each of many rows along the leading axis, as all fields may have it
+    time: Any = None
     inputs: Any = None
-    observed: Bool[Array, "..."] | None = None
+    observed: Any = None
     params: Any = None
 
     @property
