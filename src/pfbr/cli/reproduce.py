@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pfbr.models.base import Model
     from pfbr.paper.contract import Experiment
-    from pfbr.paper.digits import Stream
+    from pfbr.paper.digits import PreparedDigits
 
 
 def reproduce(
@@ -104,7 +104,7 @@ def _own(
     return model, streams[None] if streams.ndim == 2 else streams
 
 
-def _stream(chosen: "list[Experiment]", data: Path) -> "Stream":
+def _stream(chosen: "list[Experiment]", data: Path) -> "PreparedDigits":
     """A prepared stream, refused where no experiment reads one."""
     from pfbr.paper.digits import open_stream
     from pfbr.paper.registry import EXPERIMENTS

@@ -111,7 +111,7 @@ def _parameters(book: Notebook, model: Any, settings: CheckSettings) -> Any:
     if not written:
         advice = "Write the normalised log density of `sample_parameters`."
         book.fault("log_parameters", "is written", "missing", advice)
-    drawn = check_law(book, law)[0]
+    drawn = check_law(book, law, (len(labels),)).points[0]
     return jax.vmap(unravel)(jnp.asarray(drawn[: settings.cases]))
 
 
@@ -132,7 +132,7 @@ def _prior(book: Notebook, model: Model, settings: CheckSettings, params: Any) -
         free_labels(model),
     )
     drawn = check_law(book, law, size)
-    x = np.swapaxes(drawn, 0, 1).reshape(-1, *size)
+    x = np.swapaxes(drawn.points, 0, 1).reshape(-1, *size)
     points = Case(None, Conditions(params=_repeated(cases.conditions.params, POINTS)))
     check_gradient(book, "log_prior", law.log_density, x[:POINTS], points, x.std(0), law.labels)
     if offers(model, "prior_from_normal"):
@@ -142,7 +142,7 @@ def _prior(book: Notebook, model: Model, settings: CheckSettings, params: Any) -
 
         other = law._replace(sampler="prior_from_normal", draw=by_normals, from_normals=size)
         book.guarded(check_law, book, other, size)
-    book.guarded(check_matrices_of_prior, book, model, x[:64])
+    book.guarded(check_matrices_of_prior, book, model, drawn)
     return x
 
 
@@ -189,7 +189,7 @@ def _transition(
         may_repeat=not written,
     )
     drawn = check_law(book, law, size)
-    moved = drawn[:, 0]
+    moved = drawn.points[:, 0]
     if offers(model, "transition_from_normal"):
 
         def by_normals(z, case):
@@ -205,11 +205,11 @@ def _transition(
     def by_earlier(earlier, case):
         return law.log_density(case.x, Case(earlier, case.conditions))
 
-    spread = np.median(drawn.std(1), axis=0)
+    spread = np.median(drawn.points.std(1), axis=0)
     check_gradient(book, "log_transition", law.log_density, moved, law.cases, spread, law.labels, of="x_next")
     back = Case(jnp.asarray(moved), conditions)
     check_gradient(book, "log_transition", by_earlier, x, back, x.std(0), law.labels)
-    book.guarded(check_matrices_of_transition, book, model, law, moved)
+    book.guarded(check_matrices_of_transition, book, model, law, drawn)
     return moved
 
 
@@ -235,18 +235,10 @@ def _observation(
     labels = ["observation" + (f"[{','.join(map(str, i))}]" if i else "") for i in np.ndindex(*shape)]
     law = Law("sample_observation", "log_likelihood", draw, log_likelihood, cases, settings.draws // 2, labels)
     drawn = check_law(book, law, shape)
-    seen = Case(jnp.asarray(drawn[:, 0]), conditions)
-    values = book.call("log_likelihood", jax.vmap(by_x), jnp.asarray(prior[-len(x) :]), seen)
-    if bool(jnp.any(jnp.isnan(values))):
-        book.fault(
-            "log_likelihood",
-            "is a number at other x",
-            f"NaN at {100 * float(jnp.mean(jnp.isnan(values))):.0f} % of prior draws with another one's observation",
-            "What is impossible has −inf; look for 0/0, log of a negative number, inf − inf.",
-        )
+    seen = Case(jnp.asarray(drawn.points[:, 0]), conditions)
     check_gradient(book, "log_likelihood", by_x, x, seen, prior.std(0), free_labels(model))
     book.guarded(check_gaps, book, model, cases, seen.x)
-    book.guarded(check_matrices_of_observation, book, model, law, drawn[:, 0])
+    book.guarded(check_matrices_of_observation, book, model, law, drawn)
 
 
 def _dim(model: Any) -> int:

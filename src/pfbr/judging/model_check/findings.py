@@ -56,6 +56,13 @@ class Notebook:
         except Exception as error:
             self.stop(method, "runs", *_in_words(error))
 
+    def shape_of(self, method: str, function: Callable, *args) -> Any:
+        """Shape and type of what a user's method returns, without computing it."""
+        try:
+            return jax.eval_shape(function, *args)
+        except Exception as error:
+            self.stop(method, "runs", *_in_words(error))
+
     def guarded(self, ask: Callable, *args, otherwise: Any = None) -> Any:
         """Ask, and go on with something else where that ends early."""
         try:

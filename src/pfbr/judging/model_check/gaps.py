@@ -20,8 +20,8 @@ ALIKE = 1e-3  # relative difference up to which two values are the same in singl
 def check_likelihood_shape(book: Notebook, model: Model, draw: Callable, cases: Case) -> tuple[int, ...]:
     """The shape of an observation."""
     case = at(cases, 0)
-    drawn = book.call("sample_observation", draw, book.key, case)
-    if not isinstance(drawn, jax.Array):
+    drawn = book.shape_of("sample_observation", draw, book.key, case)
+    if not isinstance(drawn, jax.ShapeDtypeStruct):
         book.stop("sample_observation", "returns an array", type(drawn).__name__, "Return one array.")
     shape = _raw_shape(book, model, case, drawn.shape)
     question = "returns one number, or one a component"
@@ -39,8 +39,8 @@ def _raw_shape(book: Notebook, model: Model, case: Case, shape: tuple[int, ...])
     def raw(x, observation):
         return unbound(bound).log_likelihood(bound._own(x), observation, **bound._given("log_likelihood"))
 
-    value = book.call("log_likelihood", raw, case.x, jnp.zeros(shape, jnp.result_type(float)))
-    if not isinstance(value, jax.Array):
+    value = book.shape_of("log_likelihood", raw, case.x, jnp.zeros(shape, jnp.result_type(float)))
+    if not isinstance(value, jax.ShapeDtypeStruct):
         book.stop("log_likelihood", "returns one number, or one a component", type(value).__name__, "Return an array.")
     return value.shape
 

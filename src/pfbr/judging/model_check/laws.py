@@ -36,27 +36,35 @@ class Law(NamedTuple):
     may_repeat: bool = False  # whether a draw may be the same for every key
 
 
-def check_law(book: Notebook, law: Law, shape: tuple[int, ...] | None = None) -> np.ndarray:
-    """Draws (cases, n, …) of a method, which are looked at by themselves and against their density."""
+class Drawn(NamedTuple):
+    """Draws (cases, n, …) of a law, and the log density (cases, n / 2) of the first half of them, where it has one."""
+
+    points: np.ndarray
+    log_density: np.ndarray | None
+
+
+def check_law(book: Notebook, law: Law, shape: tuple[int, ...]) -> Drawn:
+    """Draws of a method, looked at by themselves and against their density."""
     draws = _draws(book, law, shape)
     if law.density is None:
-        return draws
+        return Drawn(draws, None)
     half = draws.shape[1] // 2
     log_density = compiled_quickly(jax.vmap(jax.vmap(law.log_density, (0, None))))
-    values = book.call(law.density, log_density, jnp.asarray(draws[:, :half]), law.cases)
-    _support(book, law, values)
+    values = _support(book, law, book.call(law.density, log_density, jnp.asarray(draws[:, :half]), law.cases))
+    if len(draws) > 1:
+        _elsewhere(book, law, np.asarray(log_density(jnp.asarray(np.roll(draws, 1, axis=0)[:, :half]), law.cases)))
     flat = draws.reshape(*draws.shape[:2], -1)
     if not _is_coarse(book, law, flat):
         found = agreement(
             flat[:, : 2 * half],
-            lambda points: np.asarray(log_density(points.reshape(len(points), half, *draws.shape[2:]), law.cases)),
+            lambda points: np.asarray(log_density(points.reshape(len(points), half, *shape), law.cases)),
             law.labels,
         )
         _compare(book, law, found)
-    return draws
+    return Drawn(draws, values)
 
 
-def _draws(book: Notebook, law: Law, shape: tuple[int, ...] | None) -> np.ndarray:
+def _draws(book: Notebook, law: Law, shape: tuple[int, ...]) -> np.ndarray:
     size, key = (_length(law.cases), law.num), book.key_of(law.sampler)
     if law.from_normals is None:
         source = jax.random.split(key, size)
@@ -66,7 +74,7 @@ def _draws(book: Notebook, law: Law, shape: tuple[int, ...] | None) -> np.ndarra
     drawn = book.call(law.sampler, jax.vmap(jax.vmap(law.draw, (0, None))), source, law.cases)
     if not isinstance(drawn, jax.Array):
         book.stop(law.sampler, "returns an array", type(drawn).__name__, "Return one array.")
-    if shape is not None and drawn.shape[2:] != shape:
+    if drawn.shape[2:] != shape:
         book.stop(law.sampler, "returns x", f"shape {drawn.shape[2:]}", f"Return shape {shape}, as `dim` says.")
     if not jnp.issubdtype(drawn.dtype, jnp.floating):
         advice = "Return floats, e.g. with `.astype(float)`: particles and observations are floats."
@@ -99,7 +107,7 @@ def _draws(book: Notebook, law: Law, shape: tuple[int, ...] | None) -> np.ndarra
     return draws
 
 
-def _support(book: Notebook, law: Law, values: Any) -> None:
+def _support(book: Notebook, law: Law, values: Any) -> np.ndarray:
     """One finite number at every draw."""
     assert law.density is not None
     if not isinstance(values, jax.Array) or values.ndim != 2 or not jnp.issubdtype(values.dtype, jnp.floating):
@@ -122,6 +130,18 @@ def _support(book: Notebook, law: Law, values: Any) -> None:
             "The draws leave the density's support: widen it, or draw inside.",
         )
     book.good(law.density, "is finite at its own draws", f"{values.min():.3g} to {values.max():.3g}")
+    return values
+
+
+def _elsewhere(book: Notebook, law: Law, values: np.ndarray) -> None:
+    """At the draws of another case a density may be zero, but must be a number."""
+    if np.isnan(values).any():
+        book.fault(
+            str(law.density),
+            "is a number elsewhere",
+            f"NaN at {_percent(np.isnan(values))} of the draws of `{law.sampler}` for another x",
+            "What is impossible has −inf; look for 0/0, log of a negative number, inf − inf.",
+        )
 
 
 def _is_coarse(book: Notebook, law: Law, flat: np.ndarray) -> bool:

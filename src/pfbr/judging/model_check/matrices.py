@@ -4,48 +4,42 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax import numpy as jnp
 
 from pfbr.judging.model_check.findings import Notebook
-from pfbr.judging.model_check.laws import Law
+from pfbr.judging.model_check.laws import Drawn, Law
 from pfbr.models.base import LinearGaussian, Model, offers
 from pfbr.models.conditions import bind
 from pfbr.models.needs import needs
 from pfbr.models.unknowns import Unknowns
 
+POINTS = 16  # of each case that are compared
 ALIKE = 1e-3  # relative difference up to which two values are the same in single precision
 
 
-def check_matrices_of_prior(book: Notebook, model: Model, x: np.ndarray) -> None:
+def check_matrices_of_prior(book: Notebook, model: Model, drawn: Drawn) -> None:
     said = _matrices(book, model)
     if said is not None:
-        values = book.call("log_prior", jax.vmap(model.log_prior), jnp.asarray(x))
-        _compare(book, "linear_gaussian", "agrees with log_prior", values, _normal(x, said.mean, said.cov))
+        _compare(book, "linear_gaussian", "log_prior", drawn, said.mean, said.cov)
 
 
-def check_matrices_of_transition(book: Notebook, model: Any, law: Law, moved: np.ndarray) -> None:
-    own = book.call("log_transition", jax.vmap(law.log_density), jnp.asarray(moved), law.cases)
+def check_matrices_of_transition(book: Notebook, model: Any, law: Law, drawn: Drawn) -> None:
     if offers(model, "transition_mean_and_std") and Unknowns.of(model) is None:
 
-        def by_moments(to, case):
-            said = bind(model, case.conditions).transition_mean_and_std(case.x)  # type: ignore[attr-defined]
-            return jnp.sum(jax.scipy.stats.norm.logpdf(to, *said))
+        def moments(case):
+            return bind(model, case.conditions).transition_mean_and_std(case.x)  # type: ignore[attr-defined]
 
-        values = book.call("transition_mean_and_std", jax.vmap(by_moments), jnp.asarray(moved), law.cases)
-        _compare(book, "transition_mean_and_std", "agrees with log_transition", own, values)
+        mean, std = book.call("transition_mean_and_std", jax.vmap(moments), law.cases)
+        covs = np.asarray(std)[..., None] ** 2 * np.eye(mean.shape[-1])
+        _compare(book, "transition_mean_and_std", "log_transition", drawn, mean, covs)
     said = _matrices(book, model)
     if said is not None:
-        means = np.asarray(law.cases.x) @ np.asarray(said.A).T + (0.0 if said.a is None else np.asarray(said.a))
-        _compare(book, "linear_gaussian", "agrees with log_transition", own, _normal(moved, means, said.Q))
+        _compare(book, "linear_gaussian", "log_transition", drawn, _through(said.A, said.a, law), said.Q)
 
 
-def check_matrices_of_observation(book: Notebook, model: Model, law: Law, seen: np.ndarray) -> None:
+def check_matrices_of_observation(book: Notebook, model: Model, law: Law, drawn: Drawn) -> None:
     said = _matrices(book, model)
     if said is not None:
-        own = book.call("log_likelihood", jax.vmap(law.log_density), jnp.asarray(seen), law.cases)
-        means = np.asarray(law.cases.x) @ np.asarray(said.B).T + (0.0 if said.b is None else np.asarray(said.b))
-        values = _normal(seen.reshape(len(seen), -1), means, said.R)
-        _compare(book, "linear_gaussian", "agrees with log_likelihood", own, values)
+        _compare(book, "linear_gaussian", "log_likelihood", drawn, _through(said.B, said.b, law), said.R)
 
 
 def _matrices(book: Notebook, model: Model) -> LinearGaussian | None:
@@ -55,19 +49,31 @@ def _matrices(book: Notebook, model: Model) -> LinearGaussian | None:
     return book.call("linear_gaussian", lambda: model.linear_gaussian())
 
 
-def _compare(book: Notebook, method: str, question: str, own: Any, other: Any) -> None:
-    own, other = np.asarray(own, float), np.asarray(other, float)
+def _through(matrix: Any, shift: Any, law: Law) -> np.ndarray:
+    """The means for every case, (cases, k)."""
+    return np.asarray(law.cases.x) @ np.asarray(matrix).T + (0.0 if shift is None else np.asarray(shift))
+
+
+def _compare(book: Notebook, method: str, density: str, drawn: Drawn, mean: Any, cov: Any) -> None:
+    """N(mean, cov), of each case or of all, at the first draws."""
+    cases = len(drawn.points)
+    points = drawn.points[:, :POINTS].reshape(cases, POINTS, -1).astype(float)
+    mean = np.broadcast_to(np.asarray(mean, float), (cases, points.shape[-1]))
+    covs = np.broadcast_to(np.asarray(cov, float), (cases, points.shape[-1], points.shape[-1]))
+    assert drawn.log_density is not None
+    own = drawn.log_density[:, :POINTS]
+    other = np.stack([_normal(points[i], mean[i], covs[i]) for i in range(cases)])
     gap = np.abs(own - other) / (1 + np.abs(own))
     if np.all(gap <= ALIKE):
-        book.good(method, question, f"at {len(own)} points")
+        book.good(method, f"agrees with {density}", f"at {own.size} points")
         return
-    at = int(np.argmax(np.where(np.isnan(gap), np.inf, gap)))
-    book.fault(method, question, f"{other[at]:.5g} instead of {own[at]:.5g}", "Make both say the same law.")
+    at = np.unravel_index(np.argmax(np.where(np.isnan(gap), np.inf, gap)), gap.shape)
+    found = f"{other[at]:.5g} instead of {own[at]:.5g}"
+    book.fault(method, f"agrees with {density}", found, "Make both say the same law.")
 
 
-def _normal(x: Any, mean: Any, cov: Any) -> np.ndarray:
+def _normal(x: np.ndarray, mean: np.ndarray, cov: np.ndarray) -> np.ndarray:
     """Log densities of N(mean, cov); −inf where cov is singular."""
-    x, mean, cov = np.asarray(x, float), np.asarray(mean, float), np.asarray(cov, float)
     try:
         factor = np.linalg.cholesky(cov)
     except np.linalg.LinAlgError:

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from pfbr.judging.model_check.findings import Notebook
+from pfbr.judging.model_check.findings import Notebook, compiled_quickly
 from pfbr.models.base import Model
 from pfbr.models.constraints import Free
 from pfbr.models.needs import needs
@@ -31,8 +31,8 @@ def check_unknowns(book: Notebook, model: Model, params: Any) -> None:
         if values.shape[1:] != part.shape:
             advice = f"`unknowns` says {part.shape}. Return that shape."
             book.stop("sample_prior", f"returns {name!r} as declared", f"shape {values.shape[1:]}", advice)
-        free = jax.vmap(part.unconstrain)(jnp.asarray(values, jnp.result_type(float)))
-        back = np.asarray(jax.vmap(part.constrain)(free))
+        there_and_back = compiled_quickly(jax.vmap(lambda value, part=part: part.constrain(part.unconstrain(value))))
+        back = np.asarray(there_and_back(jnp.asarray(values, jnp.result_type(float))))
         off = ~(np.abs(back - values) <= BACK * np.maximum(1.0, np.abs(values)))  # NaN is off
         outside = off.reshape(len(off), -1).any(axis=1).mean()
         what, question = type(part).__name__.lower(), f"draws {name!r} within its constraint"
