@@ -48,5 +48,8 @@ def weighted_cov(particles: Particles):
 
 
 def ess(log_weights: PerParticle):
-    """Effective sample size, (Σ w)² / Σ w²."""
-    return jnp.exp(-jax.nn.logsumexp(2 * normalise(log_weights), axis=-1))
+    """Effective sample size, (Σ w)² / Σ w², of log weights, normalised or not; 0 where there is no weight at all."""
+    top = jnp.max(log_weights, axis=-1, keepdims=True)
+    weights = jnp.exp(log_weights - jnp.maximum(top, jnp.finfo(log_weights.dtype).min))
+    square = jnp.sum(weights**2, axis=-1)
+    return jnp.where(square > 0, jnp.sum(weights, axis=-1) ** 2 / jnp.where(square > 0, square, 1.0), 0.0)

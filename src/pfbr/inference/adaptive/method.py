@@ -14,11 +14,11 @@ from pfbr.inference.adaptive.filter.step import init as filter_init
 from pfbr.inference.adaptive.filter.step import step as filter_step
 from pfbr.inference.adaptive.filter.update import Settings as FilterSettings
 from pfbr.inference.adaptive.rows import Row, row_likelihood, row_of
-from pfbr.inference.adaptive.static.adaptive import Adaptive as StaticSettings
-from pfbr.inference.adaptive.static.adaptive import begin as static_begin
-from pfbr.inference.adaptive.static.adaptive import init as static_init
-from pfbr.inference.adaptive.static.adaptive import step as static_step
-from pfbr.inference.adaptive.static.adaptive import weigh as static_weigh
+from pfbr.inference.adaptive.static.step import StaticSettings
+from pfbr.inference.adaptive.static.step import begin as static_begin
+from pfbr.inference.adaptive.static.step import init as static_init
+from pfbr.inference.adaptive.static.step import step as static_step
+from pfbr.inference.adaptive.static.step import weigh as static_weigh
 from pfbr.inference.adaptive.static.target import Target
 from pfbr.inference.info import Info, Move
 from pfbr.inference.method import Method

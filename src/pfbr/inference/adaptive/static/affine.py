@@ -1,8 +1,9 @@
 """The affine map to the Gaussian that the target's scores describe, weighed exactly: target over target.
 
-In the frame of the law that the cloud was drawn from, the scores of today's target are regressed on the points: score ≈
-P(m − u). The map u ↦ P^(−½) u + m sends N(0, I) to N(m, P⁻¹). For Gaussian targets both are exact whatever noise the
-cloud has, and the weights equal; for any other target the weights say how good the map is. No density is estimated.
+In the frame of the law that the cloud was drawn from, the scores of today's target are regressed on the points:
+score ≈ P(m − u). The map u ↦ P^(−½) u + m sends N(0, I) to N(m, P⁻¹). For Gaussian targets both are exact whatever
+noise the cloud has, and the weights equal; for any other target the weights say how good the map is. No density is
+estimated.
 """
 
 import equinox as eqx

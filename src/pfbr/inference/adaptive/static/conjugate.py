@@ -48,8 +48,7 @@ def linear_score(white: Array, scores: Array) -> LinearScore:
 
 
 def updated(law: Whitening, white: Array, linear: LinearScore, prior_precision: Array):
-    """Root, mean and log determinant of N(0, prior_precision⁻¹) times the likelihood; what is not linear, in its
-    frame."""
+    """Root, mean, log determinant of N(0, prior_precision⁻¹) times the likelihood; what is not linear, in its frame."""
     values, vectors = jnp.linalg.eigh(prior_precision + linear.curvature)
     fine = values[0] > 0
     values = jnp.where(fine, values, 1)

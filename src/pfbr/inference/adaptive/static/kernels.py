@@ -1,12 +1,12 @@
 """Metropolis moves of several kinds at once, each particle by a kind drawn at random, until the cloud has forgotten
 where it started.
 
-Kinds, all in the frame of the cloud, funnels straightened (`funnel`): *independence* (the Gaussian that the scores
-describe, with wide tails), *Langevin* (drift along the score, cut off where it is long), *difference* (along the line
-between two particles of the starting cloud: no gradient, jumps between modes, follows bent clouds)). What moves farther
-is drawn more often. Step sizes are spread over a factor of twenty, so that some fit wherever a particle stands. The
-number of moves is not set: they stop once no coordinate and no square of one, in the white frame, is still correlated
-with its start.
+Kinds, in the frame of the cloud, by turns plain and with funnels straightened (`funnel`): *independence* (the Gaussian
+that the scores describe, with wide tails), *Langevin* (drift along the score, cut off where it is long), *difference*
+(along the line between two particles of the starting cloud: no gradient, jumps between modes, follows bent clouds).
+What moves farther is drawn more often. Step sizes are spread over a factor of twenty, so that some fit wherever a
+particle stands. The number of moves is not set: they stop once no coordinate and no square of one, in the white frame,
+is still correlated with its start.
 """
 
 import equinox as eqx
@@ -84,8 +84,7 @@ def drift(scores: Array) -> Array:
 
 
 class IndependenceProposal(eqx.Module):
-    """The Gaussian fit, and with a small chance the same twice as wide: the tails must not be thinner than the
-    target's."""
+    """The Gaussian fit, with a small chance twice as wide: tails must not be thinner than the target's."""
 
     mean: Array
     root: Array  # root rootᵀ = covariance

@@ -52,5 +52,5 @@ def take(rows: Any, start: Array, size: int, count: Array, stand_in: Any) -> tup
 def empty_past(row: Any, capacity: int) -> Past:
     """Room for `capacity` rows, rounded up to whole blocks; 0 keeps nothing."""
     capacity = -(-capacity // BLOCK) * BLOCK
-    rows = jax.tree.map(lambda leaf: jnp.zeros((capacity,) + jnp.shape(leaf), jnp.asarray(leaf).dtype), row)
+    rows = jax.tree.map(lambda leaf: jnp.zeros((capacity, *jnp.shape(leaf)), jnp.asarray(leaf).dtype), row)
     return Past(rows, jnp.zeros((), jnp.int32))

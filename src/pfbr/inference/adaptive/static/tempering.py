@@ -7,15 +7,10 @@ from jax import numpy as jnp
 
 from pfbr.inference.adaptive.static.kernels import Tuning, move_until_mixed
 from pfbr.inference.adaptive.static.target import Evaluation
-from pfbr.inference.adaptive.static.weights import (
-    clean,
-    ess,
-    normalise,
-    systematic,
-    tempering_share,
-    uniform_log_weights,
-)
+from pfbr.inference.adaptive.static.weights import clean, normalise, tempering_share, uniform_log_weights
 from pfbr.inference.adaptive.static.whitening import fit_whitening
+from pfbr.particles.particles import ess
+from pfbr.particles.resampling import systematic
 
 
 class Tempering(eqx.Module):
@@ -37,7 +32,7 @@ class Tempering(eqx.Module):
 
 
 def temper(evaluate, begin: Tempering, rows: Array, settings) -> Tempering:
-    n, d = begin.points.shape
+    n = begin.points.shape[0]
     dtype = begin.points.dtype
     # Few rows: moves cost next to nothing, and the posterior is at its worst (a noise scale free down to zero)
     extra = settings.early_moves * 32 // (32 + rows)
@@ -59,7 +54,7 @@ def temper(evaluate, begin: Tempering, rows: Array, settings) -> Tempering:
 
         # Resample, and move in the frame of the weighted cloud
         frame = fit_whitening(c.points, jax.nn.softmax(weighed))
-        chosen = systematic(k_resample, weighed)
+        chosen = systematic(k_resample, weighed, weighed.shape[0])
         last = t >= 1
         moved = move_until_mixed(
             k_move,

@@ -1,5 +1,4 @@
-"""One row for static unknowns: weigh while the ESS is enough; else map affinely if that is all but exact; else
-temper."""
+"""One row for static unknowns: weigh while the ESS is enough; else an affine map if all but exact; else temper."""
 
 from enum import IntEnum
 from typing import Any
@@ -15,18 +14,21 @@ from pfbr.inference.adaptive.static.forgetting import forget_oldest
 from pfbr.inference.adaptive.static.kernel_density import evaluate_density, fit_kernels
 from pfbr.inference.adaptive.static.kernels import Tuning, initial_tuning
 from pfbr.inference.adaptive.static.past import Past, empty_past
-from pfbr.inference.adaptive.static.sums import CompensatedSum
 from pfbr.inference.adaptive.static.surrogate import Surrogate, no_surrogate
-from pfbr.inference.adaptive.static.target import Target, evaluate, row_values
+from pfbr.inference.adaptive.static.target import Evaluation, Target, evaluate, row_values
 from pfbr.inference.adaptive.static.tempering import Tempering, temper
-from pfbr.inference.adaptive.static.weights import clean, ess, normalise, pareto_k, uniform_log_weights
+from pfbr.inference.adaptive.static.weights import clean, normalise, uniform_log_weights
 from pfbr.inference.adaptive.static.whitening import Whitening, fit_whitening, rounding, weighted_mean
+from pfbr.particles.pareto import pareto_k
+from pfbr.particles.particles import ess
+from pfbr.particles.summation import CompensatedSum
 
 MOST_BENT = 0.25  # nats²: variance over the cloud of what the quadratic for dropped rows leaves unexplained
+UNCHECKED = 0.1  # posterior variances: what a density estimate of a bent cloud may cost, enough for a flag
 COARSE = 0.1  # standard deviations between neighbouring floats: beyond, particles are on a lattice that shows
 
 
-class Adaptive(eqx.Module):
+class StaticSettings(eqx.Module):
     """Settings, each with its reason."""
 
     weigh_ess: float = eqx.field(static=True, default=0.45)  # below, weights cost more than half the particles
@@ -50,7 +52,7 @@ class Move(IntEnum):
     CONJUGATE = 3
 
 
-class AdaptiveState(eqx.Module):
+class StaticState(eqx.Module):
     points: Array  # (n, d)
     log_weights: Array  # (n,) normalised
     law: Whitening  # of the target at the last rejuvenation, as its scores described it
@@ -64,7 +66,7 @@ class AdaptiveState(eqx.Module):
     misfit: Array  # of the closed form so far; infinite once it has been left
 
 
-class Info(eqx.Module):
+class StaticInfo(eqx.Module):
     ess: Array
     pareto_k: Array
     log_predictive: Array
@@ -90,17 +92,27 @@ class Weighed(eqx.Module):
     enough: Array  # bool
 
 
-def init(key: Array, points: Array, row: Any, *, history: int = 4096) -> AdaptiveState:
+class BestMap(eqx.Module):
+    """The carry: the cloud that has kept most of the ESS so far."""
+
+    points: Array
+    evaluation: Evaluation
+    log_weights: Array  # unnormalised
+    ess: Array
+    tried: Array  # int32
+
+
+def init(key: Array, points: Array, row: Any, *, history: int = 4096) -> StaticState:
     """Equally weighted draws from the prior, and room for `history` rows like the example."""
     n, d = points.shape
     equal = uniform_log_weights(n, points.dtype)
-    return AdaptiveState(
+    return StaticState(
         points,
         equal,
         fit_whitening(points, jnp.exp(equal)),
         empty_past(row, history),
         no_surrogate(d, points.dtype),
-        CompensatedSum.zero(points.dtype),
+        CompensatedSum.zero(),
         jnp.zeros((), jnp.int32),
         initial_tuning(d, points.dtype),
         jnp.asarray(1 / n, points.dtype),
@@ -109,13 +121,13 @@ def init(key: Array, points: Array, row: Any, *, history: int = 4096) -> Adaptiv
     )
 
 
-def begin(target: Target, state: AdaptiveState) -> AdaptiveState:
+def begin(target: Target, state: StaticState) -> StaticState:
     """Before the first row: a Gaussian prior is known exactly. Without this call the closed form is not tried."""
     prior = prior_as_law(target, state.points)
     return eqx.tree_at(lambda s: (s.points, s.law, s.misfit), state, (prior.points, prior.law, prior.misfit))
 
 
-def judge(target: Target, state: AdaptiveState, row: Any, settings: Adaptive) -> Weighed:
+def judge(target: Target, state: StaticState, row: Any, settings: StaticSettings) -> Weighed:
     n = state.points.shape[0]
     weighed = clean(state.log_weights + row_values(target, state.points, row))
     log_weights, total = normalise(weighed)
@@ -123,14 +135,14 @@ def judge(target: Target, state: AdaptiveState, row: Any, settings: Adaptive) ->
     return Weighed(log_weights, total, left, pareto_k(weighed), left >= settings.weigh_ess * n)
 
 
-def weigh(target: Target, state: AdaptiveState, row: Any, settings: Adaptive = Adaptive()):
+def weigh(target: Target, state: StaticState, row: Any, settings: StaticSettings = StaticSettings()):
     """The state and info after weighing alone, and whether that was enough. Compiles in a moment."""
     weighed = judge(target, state, row, settings)
     after, info = absorb(state, row, weighed)
     return try_conjugate(target, state, row, after, info, weighed.enough)
 
 
-def try_conjugate(target: Target, state: AdaptiveState, row: Any, after: AdaptiveState, info: Info, enough: Array):
+def try_conjugate(target: Target, state: StaticState, row: Any, after: StaticState, info: StaticInfo, enough: Array):
     """The closed form where it has held so far and holds for this row; else what weighing said."""
 
     def closed_form():
@@ -154,9 +166,9 @@ def try_conjugate(target: Target, state: AdaptiveState, row: Any, after: Adaptiv
     return jax.lax.cond(state.misfit <= MOST_MISFIT, closed_form, lambda: (after, info, enough))
 
 
-def absorb(state: AdaptiveState, row: Any, weighed: Weighed) -> tuple[AdaptiveState, Info]:
+def absorb(state: StaticState, row: Any, weighed: Weighed) -> tuple[StaticState, StaticInfo]:
     evidence = state.log_evidence.add(weighed.log_predictive)
-    after = AdaptiveState(
+    after = StaticState(
         state.points,
         weighed.log_weights,
         state.law,
@@ -177,7 +189,7 @@ def absorb(state: AdaptiveState, row: Any, weighed: Weighed) -> tuple[AdaptiveSt
     )
 
 
-def make_room(target: Target, state: AdaptiveState) -> AdaptiveState:
+def make_room(target: Target, state: StaticState) -> StaticState:
     """Where the buffer is full the oldest rows go into the surrogate. Before a row, apart from weighing: it is rare."""
     if not state.past.capacity:
         return state
@@ -188,8 +200,8 @@ def make_room(target: Target, state: AdaptiveState) -> AdaptiveState:
 
 
 def rejuvenate(
-    key: Array, target: Target, state: AdaptiveState, row: Any, settings: Adaptive = Adaptive()
-) -> tuple[AdaptiveState, Info]:
+    key: Array, target: Target, state: StaticState, row: Any, settings: StaticSettings = StaticSettings()
+) -> tuple[StaticState, StaticInfo]:
     """The row against the kept past, whatever it takes."""
     n, _ = state.points.shape
     dtype = state.points.dtype
@@ -204,28 +216,23 @@ def rejuvenate(
     here = at(state.points)
 
     # Affine: from the last fair cloud by all rows since, weighed exactly
-    def improve(best):
-        points, evaluation, log_weights, left, tried = best
-        mapped = affine_map(at, points, evaluation, state.law, log_weights, one)
-        log_weights_new = clean(mapped.log_weights)
-        left_new = ess(log_weights_new)
-        better = left_new > left
-        pick = lambda a, b: jax.tree.map(lambda u, v: jnp.where(better, u, v), a, b)
-        chosen = pick(
-            (mapped.points, mapped.evaluation, log_weights_new, left_new), (points, evaluation, log_weights, left)
-        )
-        return *chosen, jnp.where(better, tried + 1, settings.affine_tries)
+    def improve(best: BestMap) -> BestMap:
+        mapped = affine_map(at, best.points, best.evaluation, state.law, best.log_weights, one)
+        log_weights = clean(mapped.log_weights)
+        left = ess(log_weights)
+        better = left > best.ess
+        new = BestMap(mapped.points, mapped.evaluation, log_weights, left, best.tried + 1)
+        old = eqx.tree_at(lambda b: b.tried, best, jnp.full_like(best.tried, settings.affine_tries))
+        return jax.tree.map(lambda a, b: jnp.where(better, a, b), new, old)
 
-    unnormalised = clean(state.log_weights + here.new)
-    start = (state.points, here, unnormalised, weighed.ess, jnp.zeros((), jnp.int32))
-    points, evaluation, log_weights, left, _ = jax.lax.while_loop(
-        lambda b: (b[4] < settings.affine_tries) & (b[3] < 0.97 * n), improve, start
-    )
+    unmoved = BestMap(state.points, here, clean(state.log_weights + here.new), weighed.ess, jnp.zeros((), jnp.int32))
+    best = jax.lax.while_loop(lambda b: (b.tried < settings.affine_tries) & (b.ess < 0.97 * n), improve, unmoved)
+    points, evaluation, left = best.points, best.evaluation, best.ess
     near = left >= settings.affine_ess * n
 
     # Tempered: from the better of the two clouds; where the map is all but exact nothing is left to do
     mapped_enough = left >= settings.temper_ess * n
-    log_weights, gained = normalise(log_weights)
+    log_weights, gained = normalise(best.log_weights)
     choose = lambda a, b: jax.tree.map(lambda u, v: jnp.where(mapped_enough, u, v), a, b)
     zero = jnp.zeros((), jnp.int32)
     begin = Tempering(
@@ -253,9 +260,14 @@ def rejuvenate(
         # a cloud's shape has the cloud's error: moves do not forget it, only what is learned since makes it small
         shrunk = jnp.exp(2 * jnp.mean(jnp.log(law.scale / state.law.scale)))
         inherited = (state.variance + 1 / jnp.maximum(ess(state.log_weights), 1)) * jnp.minimum(shrunk, 1)
-        variance = end.variance + jnp.where(state.steps == 0, 0, inherited)
+        # kernels narrower than one Gaussian: the cloud is bent and its density a guess that no row can check
+        guessed = jnp.where(density.width < 0.99, UNCHECKED, 0)
+        variance = end.variance + jnp.where(state.steps == 0, 0, inherited + guessed)
+    # what the scores say stays true for the rows that are weighed until the next rejuvenation
+    stein = stein_error(points, scores, log_weights)
+    variance = jnp.where(jnp.isfinite(stein), jnp.maximum(variance, stein**2), variance)
     moved = jnp.where(near, int(Move.AFFINE), int(Move.TEMPERED)).astype(jnp.int32)
-    after = AdaptiveState(
+    after = StaticState(
         points,
         log_weights,
         law,
@@ -268,7 +280,6 @@ def rejuvenate(
         state.steps + 1,
         jnp.full_like(state.misfit, jnp.inf),
     )
-    stein = stein_error(points, scores, log_weights)
     info = info_of(
         after,
         ess(log_weights),
@@ -303,7 +314,7 @@ def stein_error(points: Array, scores: Array, log_weights: Array) -> Array:
     return jnp.sqrt(share / (1 - share) / d)
 
 
-def info_of(state, left, k, log_predictive, move, acceptance, stages, moves, stein, log_variance) -> Info:
+def info_of(state, left, k, log_predictive, move, acceptance, stages, moves, stein, log_variance) -> StaticInfo:
     n = state.points.shape[0]
     error = jnp.sqrt(state.variance + jnp.maximum(1 / jnp.maximum(left, 1) - 1 / n, 0))
     # the law's scale is that of the last rejuvenation: near enough for this
@@ -311,7 +322,7 @@ def info_of(state, left, k, log_predictive, move, acceptance, stages, moves, ste
     bent = state.surrogate.misfit > MOST_BENT
     flagged = coarse | bent | ~(error < 0.3) | (stein > 0.3) | ~(log_variance < 0.5) | ~jnp.isfinite(log_predictive)
     exact = (state.surrogate.rows == 0) if state.past.capacity else state.rejuvenations == 0
-    return Info(
+    return StaticInfo(
         left,
         k,
         log_predictive,
@@ -329,8 +340,8 @@ def info_of(state, left, k, log_predictive, move, acceptance, stages, moves, ste
 
 
 def step(
-    key: Array, target: Target, state: AdaptiveState, row: Any, settings: Adaptive = Adaptive()
-) -> tuple[AdaptiveState, Info]:
+    key: Array, target: Target, state: StaticState, row: Any, settings: StaticSettings = StaticSettings()
+) -> tuple[StaticState, StaticInfo]:
     """One row. Pure: jit, scan and vmap as you like (under vmap both branches run)."""
     state = make_room(target, state)
     state = jax.lax.cond(state.steps == 0, lambda: begin(target, state), lambda: state)
