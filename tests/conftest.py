@@ -13,12 +13,16 @@ import jax
 import jaxtyping
 import pytest
 
+from tests import typechecker
+
 # Shapes and types are checked at run time, but for the edge, which takes anything and says what is wrong with it.
 # `PFBR_CHECK_SHAPES=0` leaves that out.
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 ROOMS = ("models", "particles", "flow", "inference", "metrics", "training", "baselines")
 EDGE = {
     "pfbr.models.checks",
+    "pfbr.models.constraints",
+    "pfbr.models.unknowns",
 }
 
 
@@ -29,7 +33,7 @@ def inner_modules() -> list[str]:
 
 
 if os.environ.get("PFBR_CHECK_SHAPES", "1") != "0":
-    jaxtyping.install_import_hook(inner_modules(), "beartype.beartype")
+    jaxtyping.install_import_hook(inner_modules(), f"{typechecker.__name__}.checked")
 
 # The same examples every time, and no deadline: the first call of a compiled function is slow.
 hypothesis.settings.register_profile("pfbr", derandomize=True, deadline=None, max_examples=50)

@@ -6,7 +6,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 Key = PRNGKeyArray
 Scalar = Float[Array, ""]
-Number = int | float | Array  # a setting that may be traced, to be learned or to share one compilation
+Real = int | float | Array  # a setting that may be traced: to be learned, or to share one compilation
 Point = Float[Array, " d"]
 Points = Float[Array, "n d"]
 Support = Float[Array, "s d"]  # another set of points beside them
@@ -19,13 +19,13 @@ Numbers = Any  # what a user passes: anything that NumPy turns into an array of 
 __all__ = [
     "Key",
     "Matrix",
-    "Number",
     "Numbers",
     "Observation",
     "Observations",
     "PerParticle",
     "Point",
     "Points",
+    "Real",
     "Scalar",
     "Support",
 ]

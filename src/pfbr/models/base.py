@@ -10,10 +10,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 from jax import numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from pfbr.errors import ModelError
-from pfbr.typing import Key, Observation, Point, Scalar
+from pfbr.typing import Key, Observation, Point, Real, Scalar
 
 
 class LinearGaussian(NamedTuple):
@@ -140,12 +140,12 @@ def has_parameters(model: Model) -> bool:
     return isinstance(model, StateSpaceModel) and offers(model, "sample_parameters")
 
 
-def normal_log_density(x: Array, mean: Array | float, std: Array | float) -> Scalar:
+def normal_log_density(x: Array, mean: Real, std: Real) -> Float[Array, "..."]:
     """Log density of independent normals, summed over the last axis."""
     return jnp.sum(normal_log_densities(x, mean, std), axis=-1)
 
 
-def normal_log_densities(x: Array, mean: Array | float, std: Array | float) -> Array:
+def normal_log_densities(x: Array, mean: Real, std: Real) -> Array:
     """Log density of each of several independent normals."""
     z = (x - mean) / std
     return -0.5 * z**2 - jnp.log(std) - 0.5 * jnp.log(2 * jnp.pi)

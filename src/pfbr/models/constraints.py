@@ -80,7 +80,7 @@ class Interval(Constraint):
     shape: tuple[int, ...] = eqx.field(static=True, default=())
 
     def __call__(self, *shape: int) -> "Interval":
-        return Interval(self.low, self.high, _checked_shape(shape))
+        return Interval(low=self.low, high=self.high, shape=_checked_shape(shape))
 
     def constrain(self, free: Array) -> Array:
         return (self.low + (self.high - self.low) * jax.nn.sigmoid(free)).reshape(self.shape)
@@ -149,10 +149,11 @@ class Correlation(Constraint):
 
     def _factor(self, free: Array) -> Array:
         k = self.shape[0]
-        partial = jnp.zeros((k, k), free.dtype).at[jnp.tril_indices(k, -1)].set(jnp.tanh(free))
-        left = jnp.cumprod(jnp.sqrt(1 - partial**2), axis=1)  # what the sphere leaves for later columns
+        z = jnp.zeros((k, k), free.dtype).at[jnp.tril_indices(k, -1)].set(free)
+        # what the sphere leaves for later columns, Π √(1 − tanh² z), by logarithms: it has a derivative even at z = 50
+        left = jnp.exp(jnp.cumsum(0.5 * _log_left(z), axis=1))
         before = jnp.concatenate([jnp.ones((k, 1), free.dtype), left[:, :-1]], axis=1)
-        return jnp.tril(partial * before, -1) + jnp.diag(jnp.diagonal(before))
+        return jnp.tril(jnp.tanh(z) * before, -1) + jnp.diag(jnp.diagonal(before))
 
     def constrain(self, free: Array) -> Array:
         factor = self._factor(free)
@@ -170,8 +171,12 @@ class Correlation(Constraint):
         k = self.shape[0]
         _, columns = jnp.tril_indices(k, -1)
         # ∂(entries)/∂(partials) is triangular, with (1 − p²)^((k − 2 − column)/2) for each; and ∂p/∂z = 1 − p²
-        log_left = 2 * (jnp.log(2.0) - free - jax.nn.softplus(-2 * free))  # log(1 − tanh² z)
-        return jnp.sum(log_left * (1 + 0.5 * (k - 2 - columns)))
+        return jnp.sum(_log_left(free) * (1 + 0.5 * (k - 2 - columns)))
+
+
+def _log_left(z: Array) -> Array:
+    """log(1 − tanh² z)"""
+    return 2 * (jnp.log(2.0) - z - jax.nn.softplus(-2 * z))
 
 
 positive = Positive()
@@ -181,7 +186,7 @@ def interval(low: float, high: float) -> Interval:
     """Numbers between `low` and `high`; `interval(0, 1)(3)` is a vector of three."""
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ModelError(f"`interval(low, high)` needs two finite numbers, the lower one first; got {low}, {high}.")
-    return Interval(float(low), float(high))
+    return Interval(low=float(low), high=float(high))
 
 
 def simplex(k: int) -> Simplex:

@@ -5,7 +5,7 @@ import jax
 from jax import numpy as jnp
 
 from pfbr.models.base import LinearGaussian, Model, normal_log_density
-from pfbr.typing import Key, Observation, Point, Scalar
+from pfbr.typing import Key, Observation, Point, Real, Scalar
 
 
 class GaussianMean(Model):
@@ -15,8 +15,8 @@ class GaussianMean(Model):
     """
 
     dim: int = eqx.field(static=True)
-    prior_std: float = 1.0
-    observation_std: float = 3.0
+    prior_std: Real = 1.0
+    observation_std: Real = 3.0
 
     def sample_prior(self, key: Key) -> Point:
         return self.prior_std * jax.random.normal(key, (self.dim,))

@@ -5,7 +5,7 @@ import jax
 from jax import numpy as jnp
 
 from pfbr.models.base import Model, normal_log_density
-from pfbr.typing import Key, Observation, Point, Scalar
+from pfbr.typing import Key, Observation, Point, Real, Scalar
 
 
 class GaussianMixture(Model):
@@ -15,8 +15,8 @@ class GaussianMixture(Model):
     at (-1, 2).
     """
 
-    prior_std: float = 1.0
-    observation_std: float = 1.0
+    prior_std: Real = 1.0
+    observation_std: Real = 1.0
     dim: int = eqx.field(static=True, default=2, init=False)
 
     def sample_prior(self, key: Key) -> Point:

@@ -1,7 +1,5 @@
 """A linear dynamical system with Gaussian noise: the problem that the Kalman filter solves."""
 
-from collections.abc import Sequence
-
 import jax
 import numpy as np
 from jax import numpy as jnp
@@ -9,7 +7,7 @@ from jaxtyping import Array
 
 from pfbr.errors import InputError
 from pfbr.models.base import LinearGaussian, StateSpaceModel, normal_log_density
-from pfbr.typing import Key, Numbers, Observation, Point, Scalar
+from pfbr.typing import Key, Numbers, Observation, Point, Real, Scalar
 
 
 class LinearDynamics(StateSpaceModel):
@@ -20,17 +18,17 @@ class LinearDynamics(StateSpaceModel):
 
     A: Array
     B: Array
-    transition_std: float = 1.0
-    observation_std: float = 1.0
-    prior_std: float = 1.0
+    transition_std: Real = 1.0
+    observation_std: Real = 1.0
+    prior_std: Real = 1.0
 
     def __init__(
         self,
-        A: Numbers | Sequence,
-        B: Numbers | Sequence,
-        transition_std: float = 1.0,
-        observation_std: float = 1.0,
-        prior_std: float = 1.0,
+        A: Numbers,
+        B: Numbers,
+        transition_std: Real = 1.0,
+        observation_std: Real = 1.0,
+        prior_std: Real = 1.0,
     ):
         self.A, self.B = jnp.asarray(A, dtype=float), jnp.asarray(B, dtype=float)
         if self.A.ndim != 2 or self.A.shape[0] != self.A.shape[1]:

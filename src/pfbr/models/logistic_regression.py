@@ -5,7 +5,7 @@ import jax
 from jaxtyping import Array, Float
 
 from pfbr.models.base import Model, normal_log_density
-from pfbr.typing import Key, Observation, Point, Scalar
+from pfbr.typing import Key, Observation, Point, Real, Scalar
 
 
 class LogisticRegression(Model):
@@ -15,7 +15,7 @@ class LogisticRegression(Model):
     """
 
     dim: int = eqx.field(static=True)
-    prior_std: float = 1.0
+    prior_std: Real = 1.0
 
     def sample_prior(self, key: Key) -> Point:
         return self.prior_std * jax.random.normal(key, (self.dim,))

@@ -24,7 +24,7 @@ METHODS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "sample_inputs": (("key",), ()),
     "sample_dt": (("key",), ()),
 }
-PASSED_ON = ("**",)  # a model around another takes whatever the inner one needs
+PASSED_ON = "**"  # a model around another takes whatever the inner one needs
 
 
 @functools.lru_cache(maxsize=1024)
@@ -36,7 +36,11 @@ def declared(cls: type) -> dict[str, tuple[str, ...]]:
 def needs(model, method: str) -> tuple[str, ...]:
     """What `method` of this model needs; a model around another needs what the inner one does."""
     words = declared(type(model)).get(method, ())
-    return needs(model.model, method) if words == PASSED_ON else words
+    if PASSED_ON not in words:
+        return words
+    inner = getattr(model, "model", None)
+    passed_on = () if inner is None else needs(inner, method)
+    return tuple(dict.fromkeys((*(word for word in words if word != PASSED_ON), *passed_on)))
 
 
 def all_needs(model) -> frozenset[str]:
@@ -47,12 +51,10 @@ def all_needs(model) -> frozenset[str]:
 def _of_method(cls: type, name: str) -> tuple[str, ...]:
     first, possible = METHODS[name]
     given = list(inspect.signature(getattr(cls, name)).parameters.values())
-    if given and given[0].name == "self":
+    if not isinstance(inspect.getattr_static(cls, name), staticmethod):
         given = given[1:]
-    if any(p.kind is p.VAR_KEYWORD for p in given):
-        return PASSED_ON
     if any(p.kind is p.VAR_POSITIONAL for p in given):
-        return ()
+        return (PASSED_ON,) if any(p.kind is p.VAR_KEYWORD for p in given) else ()
     positional = [p for p in given if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if len(positional) < len(first):
         raise ModelError(
@@ -62,7 +64,9 @@ def _of_method(cls: type, name: str) -> tuple[str, ...]:
     further = given[len(first) :]
     words = []
     for parameter in further:
-        if parameter.name in possible:
+        if parameter.kind is parameter.VAR_KEYWORD:
+            words.append(PASSED_ON)
+        elif parameter.name in possible:
             words.append(parameter.name)
         elif parameter.default is inspect.Parameter.empty:
             raise ModelError(_unknown_word(cls, name, parameter.name, possible))

@@ -5,6 +5,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import numpy as np
 from jax import numpy as jnp
 from jaxtyping import Array
 
@@ -22,8 +23,12 @@ class Unknowns(eqx.Module):
     @classmethod
     def of(cls, model) -> "Unknowns | None":
         """Those that the model declares in `unknowns`, or None for a model that speaks in plain vectors."""
-        spec = getattr(model, "unknowns", None)
-        return None if spec is None else _parsed(type(model).__name__, tuple(spec.items()))
+        spec, name = getattr(model, "unknowns", None), type(model).__name__
+        if spec is None:
+            return None
+        if not isinstance(spec, dict):
+            raise ModelError(f"`{name}.unknowns` must be a dict of names and shapes; got {type(spec).__name__}.")
+        return _parsed(name, tuple((key, tuple(e) if isinstance(e, list) else e) for key, e in spec.items()))
 
     @property
     def size(self) -> int:
@@ -59,7 +64,7 @@ class Unknowns(eqx.Module):
         """One name for each number on the user's scale: beta[0], beta[1], sigma."""
         found = []
         for name, part in zip(self.names, self.parts, strict=True):
-            for index in jnp.ndindex(*part.shape) if part.shape else [()]:
+            for index in np.ndindex(*part.shape):
                 found.append(name + (f"[{','.join(map(str, index))}]" if index else ""))
         return found
 

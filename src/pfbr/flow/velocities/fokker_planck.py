@@ -10,7 +10,7 @@ from pfbr.models.base import Model
 from pfbr.particles.density import kde_log_density, silverman
 from pfbr.particles.mixtures import Distribution, KernelDensity
 from pfbr.particles.particles import equally_weighted
-from pfbr.typing import Key, Number, PerParticle, Points, Scalar, Support
+from pfbr.typing import Key, PerParticle, Points, Real, Scalar, Support
 
 
 class ModelPrior(Distribution):
@@ -35,7 +35,7 @@ class FokkerPlanckVelocity(Velocity):
     A reference: it needs hundreds of evaluations where a learned operator needs four. Use an adaptive solver.
     """
 
-    horizon: Number = 6.0  # the slowest direction of a posterior no wider than its prior decays as exp(−horizon)
+    horizon: Real = 6.0  # the slowest direction of a posterior no wider than its prior decays as exp(−horizon)
     prior: str = eqx.field(static=True, default="model")
 
     def prepare(self, key: Key, support: Support, likelihood: Likelihood) -> Distribution:
