@@ -10,7 +10,7 @@ from pfbr.checks import as_array
 from pfbr.errors import InputError, ModelError
 from pfbr.models.base import Model, StateSpaceModel
 from pfbr.models.conditions import bind, conditions_of, example_of, observation_shape
-from pfbr.models.needs import declared, needs
+from pfbr.models.needs import declared
 from pfbr.typing import Numbers
 
 
@@ -59,24 +59,13 @@ def checked_methods_of(model: Model) -> Model:
 
 
 def _check_likelihood(example: Model, shape: tuple[int, ...]) -> None:
-    inner = getattr(example, "model", example) if conditions_of(example).empty is False else example
-    found = _traced(
-        bind(inner, conditions_of(example), shape=shape),
-        "log_likelihood",
-        jnp.zeros(int(example.dim)),
-        jnp.zeros(shape),
-    )  # type: ignore[attr-defined]
-    if found.shape != ():
+    bound = bind(example, conditions_of(example), shape=shape)
+    found = _traced(bound, "each_log_likelihood", jnp.zeros(int(example.dim)), jnp.zeros(shape))  # type: ignore[attr-defined]
+    if found.shape not in ((), shape):
         raise ModelError(
             "`log_likelihood(x, observation)` must return one number, or one for each component of the observation "
             f"(shape {shape}); it returns shape {found.shape}."
         )
-
-
-def handles_gaps(model: Model) -> bool:
-    """Whether some components of an observation may be missing: the likelihood is one number for each, or it names
-    `observed`."""
-    return "observed" in needs(model, "log_likelihood")
 
 
 def checked_observation(model: Model, expected: tuple[int, ...] | None, observation: Numbers | None) -> np.ndarray:
@@ -129,4 +118,5 @@ def _traced(model: Model, method: str, *args):
     except ModelError:
         raise
     except Exception as error:
+        method = method.removeprefix("each_")
         raise ModelError(f"`{type(inner).__name__}.{method}` failed on an example: {error}") from error

@@ -89,9 +89,12 @@ class _Bound(Model):
     def prior_from_normal(self, z: Point) -> Point | None:
         return self._flat(self.model.prior_from_normal(z, **self._given("prior_from_normal")))
 
+    def each_log_likelihood(self, x: Point, observation: Observation) -> Array:
+        """As the model says it: one number, or one for each component of the observation."""
+        return self.model.log_likelihood(self._own(x), observation, **self._given("log_likelihood"))
+
     def log_likelihood(self, x: Point, observation: Observation) -> Scalar:
-        given = self._given("log_likelihood")
-        value = self.model.log_likelihood(self._own(x), observation, **given)
+        value = self.each_log_likelihood(x, observation)
         observed = self.conditions.observed
         if jnp.ndim(value) > 0:  # one for each component: those that were not seen say nothing
             return jnp.sum(value if observed is None else jnp.where(observed, value, 0.0))
