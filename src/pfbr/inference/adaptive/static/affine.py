@@ -26,6 +26,7 @@ class GaussianFit(eqx.Module):
 class Mapped(eqx.Module):
     points: Array
     evaluation: Evaluation
+    law: Whitening  # that the points were mapped to; where it has no factor, the one they came from
     log_weights: Array  # unnormalised
 
 
@@ -64,7 +65,12 @@ def law_of(points: Array, scores: Array, log_weights: Array) -> Whitening:
     frame = fit_whitening(points, weights)
     fit = fit_gaussian(frame.whiten(points), frame.scores(scores), weights)
     values, vectors = jnp.linalg.eigh(fit.precision)
-    root = frame.factor @ (vectors / jnp.sqrt(jnp.maximum(values, jnp.finfo(values.dtype).tiny)))
+    return within(frame, fit, vectors / jnp.sqrt(jnp.maximum(values, jnp.finfo(values.dtype).tiny)))
+
+
+def within(frame: Whitening, fit: GaussianFit, root: Array) -> Whitening:
+    """The frame of N(mean, root rootᵀ), both given in another frame; that one where it cannot be had."""
+    root = frame.factor @ root
     scale = jnp.sqrt(jnp.sum(root**2, axis=1))
     factor = jnp.linalg.cholesky((root / scale[:, None]) @ (root / scale[:, None]).T)
     law = Whitening(frame.unwhiten(fit.mean[None])[0], frame.scale * scale, factor)
@@ -88,4 +94,4 @@ def affine_map(evaluate, points: Array, evaluation: Evaluation, law: Whitening, 
     change = new.value(t) - evaluation.value(t) + log_det
     # a particle without weight has none to carry over, wherever it is mapped to
     weighed = jnp.where(jnp.isneginf(log_weights) | jnp.isnan(change), -jnp.inf, log_weights + change)
-    return Mapped(mapped, new, jnp.where(fit.usable, weighed, -jnp.inf))
+    return Mapped(mapped, new, within(law, fit, root), jnp.where(fit.usable, weighed, -jnp.inf))

@@ -21,7 +21,6 @@ from pfbr.inference.adaptive.static.weights import clean, normalise, uniform_log
 from pfbr.inference.adaptive.static.whitening import Whitening, fit_whitening, rounding, weighted_mean
 from pfbr.particles.pareto import pareto_k
 from pfbr.particles.particles import ess
-from pfbr.particles.summation import CompensatedSum
 
 MOST_BENT = 0.25  # nats²: variance over the cloud of what the quadratic for dropped rows leaves unexplained
 UNCHECKED = 0.1  # posterior variances: what a density estimate of a bent cloud may cost, enough for a flag
@@ -58,7 +57,6 @@ class StaticState(eqx.Module):
     law: Whitening  # of the target at the last rejuvenation, as its scores described it
     past: Past
     surrogate: Surrogate
-    log_evidence: CompensatedSum
     rejuvenations: Array  # int32
     tuning: Tuning
     variance: Array  # of the mean, in posterior variances, as of the last rejuvenation
@@ -70,7 +68,6 @@ class StaticInfo(eqx.Module):
     ess: Array
     pareto_k: Array
     log_predictive: Array
-    log_evidence: Array
     flagged: Array
     exact: Array
     move: Array
@@ -97,6 +94,7 @@ class BestMap(eqx.Module):
 
     points: Array
     evaluation: Evaluation
+    law: Whitening  # that the points are from
     log_weights: Array  # unnormalised
     ess: Array
     tried: Array  # int32
@@ -112,7 +110,6 @@ def init(key: Array, points: Array, row: Any, *, history: int = 4096) -> StaticS
         fit_whitening(points, jnp.exp(equal)),
         empty_past(row, history),
         no_surrogate(d, points.dtype),
-        CompensatedSum.zero(),
         jnp.zeros((), jnp.int32),
         initial_tuning(d, points.dtype),
         jnp.asarray(1 / n, points.dtype),
@@ -150,10 +147,9 @@ def try_conjugate(target: Target, state: StaticState, row: Any, after: StaticSta
         misfit = state.misfit + new.misfit
         holds = misfit <= MOST_MISFIT
         n = state.points.shape[0]
-        leaves = lambda s: (s.points, s.law, s.log_weights, s.log_evidence, s.rejuvenations, s.variance, s.misfit)
+        leaves = lambda s: (s.points, s.law, s.log_weights, s.rejuvenations, s.variance, s.misfit)
         equal = uniform_log_weights(n, state.points.dtype)
-        evidence = state.log_evidence.add(new.log_predictive)
-        moved = (new.points, new.law, equal, evidence, state.rejuvenations, jnp.zeros_like(state.variance), misfit)
+        moved = (new.points, new.law, equal, state.rejuvenations, jnp.zeros_like(state.variance), misfit)
         closed = eqx.tree_at(leaves, after, moved)
         nan, zero = jnp.full((), jnp.nan, state.points.dtype), jnp.zeros((), jnp.int32)
         size, none = jnp.asarray(n, state.points.dtype), jnp.zeros((), state.points.dtype)
@@ -167,14 +163,12 @@ def try_conjugate(target: Target, state: StaticState, row: Any, after: StaticSta
 
 
 def absorb(state: StaticState, row: Any, weighed: Weighed) -> tuple[StaticState, StaticInfo]:
-    evidence = state.log_evidence.add(weighed.log_predictive)
     after = StaticState(
         state.points,
         weighed.log_weights,
         state.law,
         state.past.append(row),
         state.surrogate,
-        evidence,
         state.rejuvenations,
         state.tuning,
         state.variance,
@@ -217,15 +211,16 @@ def rejuvenate(
 
     # Affine: from the last fair cloud by all rows since, weighed exactly
     def improve(best: BestMap) -> BestMap:
-        mapped = affine_map(at, best.points, best.evaluation, state.law, best.log_weights, one)
+        mapped = affine_map(at, best.points, best.evaluation, best.law, best.log_weights, one)
         log_weights = clean(mapped.log_weights)
         left = ess(log_weights)
         better = left > best.ess
-        new = BestMap(mapped.points, mapped.evaluation, log_weights, left, best.tried + 1)
+        new = BestMap(mapped.points, mapped.evaluation, mapped.law, log_weights, left, best.tried + 1)
         old = eqx.tree_at(lambda b: b.tried, best, jnp.full_like(best.tried, settings.affine_tries))
         return jax.tree.map(lambda a, b: jnp.where(better, a, b), new, old)
 
-    unmoved = BestMap(state.points, here, clean(state.log_weights + here.new), weighed.ess, jnp.zeros((), jnp.int32))
+    weights_here = clean(state.log_weights + here.new)
+    unmoved = BestMap(state.points, here, state.law, weights_here, weighed.ess, jnp.zeros((), jnp.int32))
     best = jax.lax.while_loop(lambda b: (b.tried < settings.affine_tries) & (b.ess < 0.97 * n), improve, unmoved)
     points, evaluation, left = best.points, best.evaluation, best.ess
     near = left >= settings.affine_ess * n
@@ -273,7 +268,6 @@ def rejuvenate(
         law,
         state.past.append(row),
         state.surrogate,
-        state.log_evidence.add(end.log_ratio),
         state.rejuvenations + 1,
         end.tuning,
         variance,
@@ -326,7 +320,6 @@ def info_of(state, left, k, log_predictive, move, acceptance, stages, moves, ste
         left,
         k,
         log_predictive,
-        state.log_evidence.value,
         flagged,
         exact,
         jnp.asarray(move, jnp.int32),
