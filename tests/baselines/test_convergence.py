@@ -8,7 +8,6 @@ from jax import numpy as jnp
 
 from pfbr import baselines
 from pfbr.inference.method import record
-from pfbr.metrics.nuts import nuts
 from pfbr.metrics.truth import grid, kalman
 from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics, StateSpaceModel
 from pfbr.models.base import normal_log_density
@@ -218,15 +217,3 @@ def test_tuning_prefers_the_better_setting():
     tuned = baselines.tune(jax.random.key(0), candidates, STILL, num_particles=64, length=5, num_tasks=16)
     assert tuned.method is candidates[1]
     assert tuned.scores[1] < tuned.scores[0] < tuned.scores[2]
-
-
-@pytest.mark.parametrize("model", [STILL, pytest.param(MOVING, marks=pytest.mark.slow)], ids=["still", "moving"])
-def test_nuts_finds_the_kalman_posterior(model):
-    """Mean within z = 5 of its own effective sample size, healthy chains."""
-    observations = stream(model)
-    truth = nuts(jax.random.key(0), model, observations, stages=[3], num_draws=300, num_warmup=300)
-    exact = kalman(model, observations)
-    error = np.sqrt(np.diagonal(np.asarray(exact.cov[-1])) / np.asarray(truth.ess[0]))
-    assert np.all(np.asarray(truth.r_hat) < 1.03)
-    assert np.all(np.asarray(truth.ess) > 100)
-    assert np.all(np.abs(np.asarray(truth.mean[0] - exact.mean[-1])) < 5 * error)

@@ -1,5 +1,6 @@
 """Predictions are means over particles, made before the observation is seen."""
 
+import equinox as eqx
 import jax
 import numpy as np
 from jax import numpy as jnp
@@ -27,9 +28,9 @@ def test_a_prediction_is_the_mean_over_particles():
 
 def test_it_looks_before_it_updates():
     model, method = MiniBatch(GaussianMean(2), 3), OnePassSMC()
-    observations = simulate(KEY, model, 3).observations
-    predicted = prequential(KEY, method, model, observations, 16)
-    begun = method.particles(start(KEY, method, model, 16).own)
+    observations = jax.jit(lambda key: simulate(key, model, 3).observations)(KEY)
+    predicted = eqx.filter_jit(prequential)(KEY, method, model, observations, 16)
+    begun = method.particles(eqx.filter_jit(start)(KEY, method, model, 16).own)
     said = record(KEY, method, model, observations, 16).particles
     assert np.allclose(predicted[0], log_predictive(begun, model, observations[0]), atol=1e-5)
     after = jax.tree.map(lambda leaf: leaf[1], said)

@@ -4,7 +4,7 @@ import jax
 from jax import numpy as jnp
 from jaxtyping import Array, Float
 
-from pfbr.inference.method import Method, Stream, advance, start, step_key
+from pfbr.inference.method import Given, Method, Stream, advance, start, step_key
 from pfbr.models.base import Model
 from pfbr.models.conditions import Conditions, bind, conditions_of, unbound
 from pfbr.models.minibatch import MiniBatch
@@ -44,16 +44,8 @@ def prequential(
     def one(state, row):
         bound = bind(model, given(row, state.time))
         predicted = log_predictive(method.particles(state.own), bound, row.observations)
-        state, _ = advance(
-            step_key(key, state.stage + 1),
-            method,
-            model,
-            state,
-            row.observations,
-            dt=row.dt,
-            inputs=row.inputs,
-            observed=row.observed,
-        )
+        came = Given(row.dt, row.inputs, row.observed)
+        state, _ = advance(step_key(key, state.stage + 1), method, model, state, row.observations, came)
         return state, predicted
 
     first = jax.tree.map(lambda leaf: leaf[0], stream)
