@@ -5,6 +5,7 @@ import pytest
 
 from pfbr.cli.compare import _fitting
 from pfbr.io.records import Records
+from pfbr.judging.compare import Row
 from pfbr.models import GaussianMean, LinearDynamics
 from tests.cli.commands import pfbr_command, refused
 
@@ -19,27 +20,18 @@ def two_files(tmp_path):
     return tmp_path / "a.csv", tmp_path / "b.csv"
 
 
-def test_a_table_records_and_a_figure(tmp_path, two_files):
+def test_a_table_records_and_a_figure_that_can_be_drawn_again(tmp_path, two_files):
+    """Our own methods and baselines by one option."""
     out = tmp_path / "runs"
-    words = ("compare", SPEC, *two_files, "--methods", "enkf,prior", "--particles", 32, "--out", out)
+    words = ("compare", SPEC, *two_files, "--methods", "gaussian, prior", "--particles", 32, "--out", out)
     result = pfbr_command(*words, env=WIDE)
     assert result.exit_code == 0, result.output
-    lines = [line for line in result.stdout.splitlines() if "enkf" in line or "prior" in line]
-    assert "enkf" in lines[0]  # best first
+    lines = [line for line in result.stdout.splitlines() if "gaussian" in line or "prior" in line]
+    assert "gaussian" in lines[0]  # best first
     assert (out / "scores.png").stat().st_size > 1000
     measured = Records(out).measurements()
-    assert {m.method for m in measured} == {"enkf", "prior"}
+    assert {m.method for m in measured} == {"gaussian", "prior"}
     assert {m.num_sequences for m in measured} == {2}
-
-
-def test_own_methods_and_baselines_by_one_option_and_a_figure_that_can_be_drawn_again(tmp_path, stream):
-    np.save(tmp_path / "stream.npy", stream)
-    out = tmp_path / "runs"
-    words = ("compare", SPEC, tmp_path / "stream.npy", "--methods", "auto, gaussian, prior")
-    result = pfbr_command(*words, "--particles", 32, "--out", out, env=WIDE)
-    assert result.exit_code == 0, result.output
-    for name in ("auto", "gaussian", "prior"):
-        assert name in result.stdout
     (out / "scores.png").unlink()
     again = pfbr_command("report", out)
     assert again.stdout.strip() == str(out / "scores.png")
@@ -55,12 +47,27 @@ def test_without_names_the_default_method_and_the_baselines_that_fit():
     assert not {"aesmc-mlp", "aesmc-gru"} & {*static, *moving}  # they would have to be trained
 
 
-def test_rows_with_inputs_are_compared(tmp_path):
-    (tmp_path / "rows.csv").write_text("a,b,label\n1,0,1\n0,1,0\n1,1,1\n")
-    words = ("compare", "logistic-regression:dim=2", tmp_path / "rows.csv", "--inputs", "a,b", "--methods", "prior")
-    result = pfbr_command(*words, "--particles", 16, "--out", tmp_path / "runs", env=WIDE)
+def test_times_inputs_and_options_are_handed_on(tmp_path, monkeypatch):
+    asked = {}
+
+    def stand_in(model, observations, methods, **options):
+        asked.update(options, observations=observations, methods=methods)
+        return [Row("prior", None, None, 1.0, 0.001, 0.0, 1024.0)]
+
+    monkeypatch.setattr("pfbr.judging.compare.compare", stand_in)
+    monkeypatch.setattr("pfbr.reporting.comparison_figure.comparison_figure", lambda out: out / "scores.png")
+    for name, label in (("a.csv", 1), ("b.csv", 0)):
+        (tmp_path / name).write_text(f"t,a,b,label\n1,1,0,{label}\n3,0,1,NA\n")
+    words = ("compare", "logistic-regression:dim=2", tmp_path / "a.csv", tmp_path / "b.csv", "--methods", "auto,x.pfbr")
+    options = ("--time", "t", "--inputs", "a,b", "--start", 1, "--seed", 4, "--history", 7, "--particles", 16)
+    result = pfbr_command(*words, *options, "--out", tmp_path / "runs", env=WIDE)
     assert result.exit_code == 0, result.output
-    assert "prior" in result.stdout
+    assert "unknown" in result.stdout
+    assert asked["methods"] == {"auto": "auto", "x": "x.pfbr"}
+    assert asked["times"] == [[1.0, 3.0], [1.0, 3.0]]
+    np.testing.assert_array_equal(asked["inputs"], [[[1, 0], [0, 1]]] * 2)
+    np.testing.assert_array_equal(asked["observations"], [[[1], [np.nan]], [[0], [np.nan]]])
+    assert (asked["start"], asked["key"], asked["history"], asked["num_particles"]) == (1.0, 4, 7, 16)
 
 
 def test_refusals(tmp_path, two_files):

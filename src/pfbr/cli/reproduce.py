@@ -100,7 +100,7 @@ def _own(
         )
     streams = read(observations, model or _paper_system(chosen[0])).observations
     if np.isnan(streams).any():
-        raise InputError(f"{str(observations)!r} has gaps; the experiments need every observation.")
+        raise InputError(f"{str(observations)!r} holds nan, a gap; the experiments need every observation.")
     return model, streams[None] if streams.ndim == 2 else streams
 
 
