@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import numpy as jnp
-from tests.weights import filled
 
 import pfbr
 from pfbr.flow.likelihood import Likelihood
@@ -20,6 +19,7 @@ from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics, MiniBatch
 from pfbr.models.simulate import simulate
 from pfbr.particles.particles import equally_weighted
 from pfbr.particles.qmc import match_moments
+from tests.weights import filled
 
 move = eqx.filter_jit(Operator.move)
 

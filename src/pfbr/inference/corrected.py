@@ -5,6 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax
 from jax import numpy as jnp
+from jaxtyping import Array, Bool
 
 from pfbr.errors import InputError
 from pfbr.flow.likelihood import Likelihood
@@ -47,7 +48,7 @@ class CorrectedState(eqx.Module):
     log_evidence: Scalar
 
 
-def flagged(report: dict, num_particles: int) -> Scalar:
+def flagged(report: dict, num_particles: int) -> Bool[Array, ""]:
     """Whether the operator's own particles are wrong after this step: too few of them would count alike.
 
     An ESS of 0.93 is a χ² distance of 0.08: a mean may be off by 0.27 standard deviations. Weights may still mend that.
@@ -55,7 +56,7 @@ def flagged(report: dict, num_particles: int) -> Scalar:
     return (report["step_ess"] < ASTRAY * num_particles) | unusable(report, num_particles)
 
 
-def unusable(report: dict, num_particles: int) -> Scalar:
+def unusable(report: dict, num_particles: int) -> Bool[Array, ""]:
     """Whether the weights cannot mend a step: ESS below 0.15 of the particles, or below 0.35 with k-hat over 0.7, or
     the evidence falls short of what is seen without a flow.
 

@@ -6,6 +6,7 @@ A map F that does not depend on the points it moves makes the estimate unbiased;
 
 import jax
 from jax import numpy as jnp
+from jaxtyping import Array, Float
 
 from pfbr.particles.density import squared_distances
 from pfbr.particles.pareto import pareto_k
@@ -25,7 +26,7 @@ def static_log_weights(log_target: PerParticle, log_density: PerParticle) -> Per
     return log_target - log_density - jnp.log(float(log_density.shape[0]))
 
 
-def continued_log_density(anchors: Points, values: PerParticle, at: Points) -> PerParticle:
+def continued_log_density(anchors: Points, values: PerParticle, at: Float[Array, "m d"]) -> Float[Array, " m"]:
     """A log density known at the `anchors`, continued to the points `at`: how a past without memory is re-evaluated.
 
     A quadratic fitted to the values, exact for Gaussians, plus a Gaussian-kernel interpolation of what it leaves, in

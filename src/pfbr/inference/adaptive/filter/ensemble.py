@@ -20,7 +20,9 @@ from pfbr.inference.adaptive.filter.affine_flow import Quadratic, affine_flow, p
 from pfbr.inference.adaptive.filter.cloud import Cloud
 from pfbr.particles.whitening import whitening_of
 
-PER_DIMENSION = 15
+PER_DIMENSION = 30  # with 25 (d = 10, N = 256) weights still lose the track of Lorenz-96; with 33 (d = 3) they win
+# of the covariance where N ≥ d: without, one track in ten is lost (d = 10, N = 100: worst 3.1 against 0.94)
+INFLATION = 1.0201
 FACTORS = jnp.exp(jnp.linspace(-0.2, 3.0, 81))  # of the covariance; a parabola between the best three refines
 
 
@@ -72,7 +74,7 @@ def ensemble_update(key: Array, cloud: Cloud, value_and_score, misfit: float) ->
     n, d = cloud.points.shape
     seen = quadratic(cloud.points, cloud.weights, value_and_score)
     # the frame has the covariance with 1/N; the sample covariance has 1/(N − 1)
-    factor = n / (n - 1) * (finite_size_factor(seen, n) if n < d else 1.0)
+    factor = n / (n - 1) * (finite_size_factor(seen, n) if n < d else INFLATION)
     informative = seen.sharpness > 1e-3
     wide = inflated(cloud, jnp.where(informative, factor, 1.0))
     seen = quadratic(wide.points, wide.weights, value_and_score)

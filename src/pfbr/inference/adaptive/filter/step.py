@@ -6,10 +6,11 @@ from jax import numpy as jnp
 from jaxtyping import Array
 
 from pfbr.inference.adaptive.filter.cloud import Cloud, resampled
+from pfbr.inference.adaptive.filter.ensemble import PER_DIMENSION
 from pfbr.inference.adaptive.filter.model import log_likelihoods, was_observed
 from pfbr.inference.adaptive.filter.predict import first_cloud, predict, redraw
 from pfbr.inference.adaptive.filter.second_look import Past, empty_past, look_again, surprised
-from pfbr.inference.adaptive.filter.update import SECOND_LOOK, Absorbed, Settings, absorb
+from pfbr.inference.adaptive.filter.update import SECOND_LOOK, Absorbed, Settings, absorb, without_noise
 from pfbr.particles.pareto import pareto_k
 from pfbr.particles.summation import CompensatedSum
 
@@ -39,7 +40,8 @@ def init(
 ) -> FilterState:
     """`observation` and `conditions`: examples of what reports will look like, for what is kept of them."""
     cloud = first_cloud(key, model, num_particles)
-    keep = settings.second_look and observation is not None and not model.linear
+    many = num_particles >= PER_DIMENSION * model.dim  # else there is no density of the cloud to draw more from
+    keep = settings.second_look and many and observation is not None and not model.linear
     past = empty_past(cloud, observation, conditions, settings.second_look) if keep else None
     return FilterState(cloud, CompensatedSum.zero(), jnp.zeros((), jnp.int32), past)
 
@@ -51,6 +53,7 @@ def predict_and_absorb(
     predict_key, absorb_key, resample_key = jax.random.split(key, 3)
     predicted = predict(predict_key, model, cloud, dt, conditions, match=settings.match)
     noisy = model.noise_dim > 0
+    settings = settings if noisy else without_noise(settings)
     result = absorb(
         absorb_key,
         predicted,

@@ -25,7 +25,7 @@ class Settings(eqx.Module):
     """Thresholds are traced, so that trying others compiles nothing anew; counts set shapes and loops."""
 
     stay: float = 0.5  # ESS that weighing must leave: below, estimates lose more than moves cost
-    flow: float = 0.8  # ESS that a flow must leave: between 0.4 and 0.8 it loses to tempering (METHOD §5.1, NOTES)
+    flow: float = 0.9  # ESS that a flow must leave: at 0.4 and 0.8 it loses to tempering
     temper: float = 0.5  # ESS that one tempering round leaves
     ancestors: float = 0.5  # ESS that further draws must leave among the particles they come from
     misfit: float = 0.02  # nats by which a likelihood may miss being quadratic and still count as one
@@ -40,6 +40,12 @@ class Settings(eqx.Module):
     second_look_particles: int = eqx.field(static=True, default=4096)
     find_exact: bool = eqx.field(static=True, default=True)  # look for Gaussian cloud and quadratic likelihood first
     match: bool = eqx.field(static=True, default=True)  # quasi-random matched normals where the model takes normals
+
+
+def without_noise(settings: Settings) -> Settings:
+    """Deterministic dynamics: kernels put particles where no path leads, weighing does not, so weigh further down
+    (Lorenz-63, N = 100: 0.41 at a half, 0.34 to 0.35 at a fifth; at a tenth tracks are lost)."""
+    return eqx.tree_at(lambda s: (s.stay, s.temper), settings, (0.4 * settings.stay, 0.4 * settings.temper))
 
 
 class Absorbed(eqx.Module):
