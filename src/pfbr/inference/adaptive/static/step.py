@@ -32,7 +32,7 @@ class StaticSettings(eqx.Module):
 
     weigh_ess: float = eqx.field(static=True, default=0.45)  # below, weights cost more than half the particles
     affine_ess: float = eqx.field(static=True, default=0.85)  # a map is taken only where it is all but exact
-    affine_tries: int = eqx.field(static=True, default=2)  # the second map starts from what the first one saw
+    affine_tries: int = eqx.field(static=True, default=1)  # a second one takes the place of tempering, and loses
     temper_ess: float = eqx.field(static=True, default=0.4)
     early_ess: float = eqx.field(static=True, default=0.7)  # for the first rows: shorter steps lose less of the tails
     memory: float = eqx.field(static=True, default=0.3)  # 0.3² of the resampling noise is left: 5 % of the error
