@@ -28,6 +28,7 @@ def test_it_answers_every_line_and_survives_bad_ones(tmp_path, stream):
     out = tmp_path / "live.npz"
     options = ("--method", "gaussian", "--particles", 16)
     answers = live(SPEC, lines=lines, more=(*options, "--out", out))
+    assert list(answers[0]) == ["stage", "mean", "std", "covariance", "info"]
     assert [a.get("stage") for a in answers] == [1, *[None] * len(bad), 2, 3, 4, 3]
     assert [a["line"] for a in answers if "error" in a] == list(range(2, 2 + len(bad)))
     assert answers[-1]["mean"] == answers[-3]["mean"]  # the fourth was taken back

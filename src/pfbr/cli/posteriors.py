@@ -24,8 +24,8 @@ def arrays_of(held: Posterior | Trace) -> dict[str, np.ndarray]:
         beside = held.parameters
         for what, tree in {"samples": beside.samples, "mean": beside.mean(), "std": beside.std()}.items():
             arrays |= named(f"parameters.{what}", tree)
-    for name, value in held.info.items():
-        arrays[name] = _move_names(value) if name == "move" else value
+    for name, value in held.info.items():  # a method may call its own details as it likes
+        arrays[f"info.{name}" if name in arrays else name] = _move_names(value) if name == "move" else value
     return {name: np.asarray(value) for name, value in arrays.items()}
 
 
@@ -37,15 +37,22 @@ def answer_of(posterior: Posterior, stage: int) -> dict[str, Any]:
     if posterior.parameters is not None:
         answer["parameters"] = {"mean": posterior.parameters.mean(), "std": posterior.parameters.std()}
     answer["info"] = dict(posterior.info.items())
-    return strict(
-        jax.tree.map(lambda leaf: leaf.tolist() if isinstance(leaf, np.ndarray | np.generic) else leaf, answer)
-    )
+    return strict(_plain(answer))
 
 
 def named(name: str, tree: Any) -> dict[str, np.ndarray]:
     """The arrays of a tree: `mean` where it is one, `mean.sigma` and the like where it has parts."""
     leaves = jax.tree_util.tree_leaves_with_path(tree)
     return {".".join([name, *map(_key, path)]): np.asarray(leaf) for path, leaf in leaves}
+
+
+def _plain(value: Any) -> Any:
+    """Lists for arrays, in the order in which things were said."""
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value.tolist() if isinstance(value, np.ndarray | np.generic | jax.Array) else value
 
 
 def in_words(trace: Trace, particles: int) -> str:
