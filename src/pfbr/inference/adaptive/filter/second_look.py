@@ -13,8 +13,9 @@ from jaxtyping import Array
 from pfbr.inference.adaptive.filter.cloud import Cloud, equally_weighted, resampled
 from pfbr.inference.adaptive.filter.density import cloud_density
 from pfbr.inference.adaptive.filter.model import log_likelihoods
-from pfbr.inference.adaptive.filter.predict import first_cloud
+from pfbr.inference.adaptive.filter.predict import first_cloud, predict
 from pfbr.inference.adaptive.filter.update import TEMPERED
+from pfbr.particles.particles import ess
 from pfbr.particles.resampling import systematic
 from pfbr.particles.summation import CompensatedSum
 
@@ -90,7 +91,7 @@ def surprised(key: Array, model, predicted: Cloud, result, past: Past, condition
     return jax.lax.cond(result.move == TEMPERED, ask, lambda: jnp.array(False))
 
 
-def look_again(key: Array, model, cloud: Cloud, log_evidence: CompensatedSum, past: Past, settings, predict_and_absorb):
+def look_again(key: Array, model, cloud: Cloud, log_evidence: CompensatedSum, past: Past, settings):
     """The replayed cloud, its evidence, the past as replayed, and whether it replaced the old ones."""
     start_key, replay_key = jax.random.split(key)
     n, many, length = cloud.points.shape[0], settings.second_look_particles, past.dts.shape[0]
@@ -111,10 +112,8 @@ def look_again(key: Array, model, cloud: Cloud, log_evidence: CompensatedSum, pa
         small = resampled(thin_key, cloud.points, cloud.log_weights, cloud.parent, n)
 
         def go():
-            _, result = predict_and_absorb(
-                key, model, cloud, at(past.observations, i), past.dts[i], at(past.conditions, i), settings
-            )
-            return (result.cloud, evidence.add(result.log_predictive)), result.log_predictive
+            after, gained = _weighed(key, model, cloud, at(past.observations, i), past.dts[i], at(past.conditions, i))
+            return (after, evidence.add(gained)), gained
 
         def skip():
             return (cloud, evidence), jnp.zeros_like(evidence.value)
@@ -134,6 +133,21 @@ def look_again(key: Array, model, cloud: Cloud, log_evidence: CompensatedSum, pa
     pick = lambda new, old: jax.tree.map(lambda a, b: jnp.where(better, a, b), new, old)
     new_past = eqx.tree_at(lambda p: p.since, pick(new_past, past), jnp.zeros_like(past.since))
     return pick(found, cloud), pick(evidence, log_evidence), new_past, better
+
+
+def _weighed(key: Array, model, cloud: Cloud, observation, dt, conditions) -> tuple[Cloud, Array]:
+    """A step of the plain bootstrap filter: with so many particles weighing is enough, and it compiles in a moment."""
+    predict_key, resample_key = jax.random.split(key)
+    predicted = predict(predict_key, model, cloud, dt, conditions, match=False)
+    weighed = predicted.log_weights + log_likelihoods(model, predicted.points, observation, conditions)
+    gained = jax.nn.logsumexp(weighed)
+    few = ess(weighed) < 0.5 * weighed.shape[0]
+    after = jax.lax.cond(
+        few,
+        lambda: resampled(resample_key, predicted.points, weighed, predicted.parent),
+        lambda: predicted.at(predicted.points, weighed - gained),
+    )
+    return after, gained
 
 
 def spread_out(key: Array, cloud: Cloud, many: int, settings) -> Cloud:

@@ -84,7 +84,7 @@ def step(key: Array, model, state: FilterState, observation, *, dt, conditions=N
             surprise_key, model, predicted, result, past, conditions, settings.surprise
         )
         past = past.push(state.cloud, state.log_evidence, observation, dt, conditions, result.log_predictive)
-        replay = lambda: look_again(look_key, model, cloud, log_evidence, past, settings, predict_and_absorb)
+        replay = lambda: look_again(look_key, model, cloud, log_evidence, past, settings)
         keep = lambda: (cloud, log_evidence, past, jnp.array(False))
         cloud, log_evidence, past, replaced = jax.lax.cond(surprise & past.rested, replay, keep)
         move = jnp.where(replaced, SECOND_LOOK, move)
