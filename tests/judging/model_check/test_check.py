@@ -77,6 +77,7 @@ def test_built_in_models_are_ready(spec):
     assert {"sample_prior", "log_prior", "log_likelihood", "sample_observation"} <= {f.method for f in findings}
 
 
+@pytest.mark.slow
 def test_a_mini_batch_is_ready():
     assert is_ready(told(MiniBatch(GaussianMean(2), 3)))
 
@@ -170,7 +171,7 @@ class Constrained(pfbr.Model):
 
 
 class Shares(pfbr.Model):
-    """Two of them."""
+    """Two of them, and nothing to draw observations with."""
 
     unknowns: ClassVar = {"sigma": pfbr.positive, "parts": pfbr.simplex(3)}
 
@@ -183,9 +184,6 @@ class Shares(pfbr.Model):
 
     def log_likelihood(self, x, observation):
         return logpdf(observation, x["parts"], x["sigma"])
-
-    def sample_observation(self, key, x):
-        return x["parts"] + x["sigma"] * jax.random.normal(key, (3,))
 
 
 @pytest.mark.parametrize(
