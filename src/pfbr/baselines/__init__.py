@@ -1,4 +1,4 @@
-"""The rivals: other ways to update a posterior online, one a file, all with the contract of `pfbr.online`."""
+"""The rivals: other ways to update a posterior online, one a file, all with the contract of `inference.method`."""
 
 import dataclasses
 from collections.abc import Callable

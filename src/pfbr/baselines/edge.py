@@ -27,7 +27,7 @@ def accept_observation(model: Model, observation: Observation) -> Observation:
     if expected is not None and observation.shape != expected:
         raise InputError(
             f"`observation` must have shape {expected} for this {type(model).__name__}; got {observation.shape}. "
-            "Pass one observation at a time; for a stream use `pfbr.online.trace`."
+            "Pass one observation at a time; for a stream use `pfbr.run`."
         )
     return observation
 

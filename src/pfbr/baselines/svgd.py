@@ -1,4 +1,4 @@
-"""Stein variational gradient descent: particles climb the posterior together and mean_score each other apart.
+"""Stein variational gradient descent: particles climb the posterior together and push each other apart.
 
 Follows Liu and Wang, "Stein variational gradient descent: a general purpose Bayesian inference algorithm" (2016), on a
 posterior that gains a datum between updates.
@@ -11,7 +11,7 @@ from jax import numpy as jnp
 from pfbr.baselines import edge
 from pfbr.baselines.sgld import ChainsState
 from pfbr.baselines.stochastic import positive, posterior_scores
-from pfbr.inference.history import check_capacity, empty_history, needs_shape
+from pfbr.inference.history import check_capacity, empty_history
 from pfbr.inference.info import Info
 from pfbr.inference.method import Method
 from pfbr.models.base import Model
@@ -50,7 +50,7 @@ class SVGD(Method):
         return equally_weighted(state.points)
 
     def unsupported(self, model: Model) -> str | None:
-        return edge.needs_rest(model, "BootstrapSMC") or needs_shape(model)
+        return edge.needs_rest(model, "BootstrapSMC")
 
 
 def stein_direction(points: Points, scores: Points) -> Points:
