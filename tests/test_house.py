@@ -1,5 +1,6 @@
-"""The house is what docs/architecture.md draws: every file has a line, a room needs only rooms above it, and no two files
-need each other. Imports are followed through package fronts: `from pfbr.models import Model` needs models/base.py."""
+"""The house is what docs/architecture.md draws: every file has a line, a room needs only rooms above it, and no two
+files need each other. Imports are followed through package fronts: `from pfbr.models import Model` needs
+models/base.py."""
 
 import ast
 import functools
