@@ -50,7 +50,7 @@ class Clock:
                     f"`time_unit=` one of {', '.join(UNITS)}."
                 )
             try:
-                moment = np.datetime64(time, "us")
+                moment = np.datetime64(time, "us")  # type: ignore[call-overload]
             except ValueError as error:
                 raise InputError(f"`time` is {time!r}, which is no date ({error}).") from None
             if np.isnat(moment):

@@ -59,7 +59,7 @@ class Operator(Method):
         density = predictive_log_density(model, particles.points, moved, moved, how=self.predictive)
         still = stays(model)
         if still is not None:  # another report at the same instant: points did not move, nor did their density
-            density = jnp.where(still, particles.log_density, density)
+            density = jnp.where(still, particles.log_density, density)  # type: ignore[arg-type]
         return equally_weighted(moved, density)
 
     def move(self, key: Key, particles: Particles, likelihood: Likelihood) -> FlowResult:
@@ -93,10 +93,10 @@ class Operator(Method):
         )
 
     def unsupported(self, model: Model) -> str | None:
-        if self.dim is not None and self.dim != int(model.dim):  # type: ignore[attr-defined]
+        if self.dim is not None and self.dim != int(model.dim):
             return (
                 f"this operator was made for models with dim {self.dim}; {type(model).__name__} has dim "
-                f"{model.dim}. Train one for it (pfbr.fit), or leave `method` out."  # type: ignore[attr-defined]
+                f"{model.dim}. Train one for it (pfbr.fit), or leave `method` out."
             )
         shape = observation_shape(model)
         if self.observation_shape is not None and shape is not None and self.observation_shape != shape:

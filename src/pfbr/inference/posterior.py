@@ -177,7 +177,7 @@ class Trace:
             raise InputError("this trace holds several streams: take its arrays, or run one stream.")
         if not -len(self) <= stage < len(self):
             raise InputError(f"this trace has {len(self)} stages; got {stage}.")
-        own = Particles(*(None if part is None else part[stage] for part in _parts(self._particles)))
+        own = Particles(*(None if part is None else part[stage] for part in _parts(self._particles)))  # type: ignore[arg-type]
         parameters = jax.tree.map(lambda leaf: leaf[stage], self._parameters)
         return Posterior(own, _at(self._info, stage), self._unknowns, parameters)
 

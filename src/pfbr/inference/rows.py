@@ -170,7 +170,7 @@ class RowReader:
             example = bind(self.model, Conditions(one, one if "time" in words else None, inputs), shape=self._shape)
         inner = getattr(example, "model", example)
         given = example._given("log_likelihood") if hasattr(example, "_given") else {}
-        x = jnp.zeros(int(self.model.dim))  # type: ignore[attr-defined]
+        x = jnp.zeros(int(self.model.dim))
         own = example._own(x) if hasattr(example, "_own") else x
         value = jax.eval_shape(lambda: inner.log_likelihood(own, jnp.zeros(self._shape), **given))
         return value.ndim > 0

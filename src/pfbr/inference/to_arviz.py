@@ -45,7 +45,7 @@ def _parts(result: Posterior | Trace, stage: int, name: str):
         if not -len(result) <= stage < len(result):
             raise InputError(f"`stage` must lie within the {len(result)} stages of this trace; got {stage}.")
         many = result.particles.ndim == 4
-        pick = (slice(None), stage) if many else (None, stage)
+        pick: tuple = (slice(None), stage) if many else (None, stage)
     elif isinstance(result, Posterior):
         pick = (None,)
     else:

@@ -79,12 +79,12 @@ def nuts(
         if not moving:
             return x
         keys = jax.random.split(chain_key, length)
-        advance = lambda x, k: (model.sample_transition(k, x), model.sample_transition(k, x))  # noqa: E731
+        advance = lambda x, k: (model.sample_transition(k, x), model.sample_transition(k, x))
         return jnp.concatenate([x[None], jax.lax.scan(advance, x, keys)[1]])
 
     def one_chain(chain_key, stage):
         start_key, warmup_key, run_key = jax.random.split(chain_key, 3)
-        density = lambda path: log_joint(path, stage)  # noqa: E731
+        density = lambda path: log_joint(path, stage)
         adaptation = blackjax.window_adaptation(blackjax.nuts, density)
         (state, parameters), _ = adaptation.run(warmup_key, first(start_key), num_warmup)
         kernel = blackjax.nuts(density, **parameters)

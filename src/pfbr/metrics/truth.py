@@ -138,7 +138,7 @@ def grid(model: Model, stream: Stream | Observations, *, cells: int = 256, refin
 
     The first grid covers the prior generously; it then closes in on where the posterior is.
     """
-    if int(model.dim) != 2 or isinstance(model, StateSpaceModel):  # type: ignore[attr-defined]
+    if int(model.dim) != 2 or isinstance(model, StateSpaceModel):
         raise InputError(f"a grid needs a model with dim 2 and no dynamics; {type(model).__name__} is not one.")
     stream = stream if isinstance(stream, Stream) else Stream(jnp.asarray(stream))
     coarse = max(16, cells // 3)  # enough to find the box
@@ -205,7 +205,7 @@ def exact(model: Model, stream: Stream | Observations) -> Truth | None:
     """The exact posteriors of a stream, or None where no formula or grid applies."""
     if is_linear_gaussian(model):
         return kalman(model, stream)
-    if int(model.dim) == 2 and not isinstance(model, StateSpaceModel):  # type: ignore[attr-defined]
+    if int(model.dim) == 2 and not isinstance(model, StateSpaceModel):
         return grid(model, stream)
     return None
 

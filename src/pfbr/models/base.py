@@ -6,7 +6,7 @@ tree of arrays), `params` (of models with `sample_parameters`) and `observed` (a
 
 import inspect
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import equinox as eqx
 from jax import numpy as jnp
@@ -41,6 +41,8 @@ class Model(eqx.Module):
     """
 
     unknowns: ClassVar[dict[str, Any] | None] = None
+    if TYPE_CHECKING:  # a field or a property of the subclass; here it would be a field of all of them
+        dim: int
 
     @abstractmethod
     def sample_prior(self, key: Key) -> Point:
@@ -119,7 +121,9 @@ class StateSpaceModel(Model):
 def _dim_of_unknowns(self) -> int:
     from pfbr.models.unknowns import Unknowns  # only models with named unknowns need it
 
-    return Unknowns.of(self).size
+    unknowns = Unknowns.of(self)
+    assert unknowns is not None  # the property is made for classes with `unknowns` only
+    return unknowns.size
 
 
 def offers(model: Model, method: str) -> bool:

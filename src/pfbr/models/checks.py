@@ -32,7 +32,7 @@ def checked_model(model) -> Model:
         raise ModelError(f"`{name}.dim` must be a whole number of at least 1; got {dim!r}.")
     inner: Any = model
     while inner is not None:
-        declared(type(inner))
+        declared(type(inner))  # type: ignore[arg-type]
         inner = getattr(inner, "model", None)
     return model
 
@@ -42,7 +42,7 @@ def checked_methods_of(model: Model) -> Model:
     example = example_of(model)
     if example is None:
         return model  # its inputs are not known yet: looked at with the first observation
-    key, x = jax.random.key(0), jnp.zeros(int(model.dim))  # type: ignore[attr-defined]
+    key, x = jax.random.key(0), jnp.zeros(int(model.dim))
     drawn = _traced(example, "sample_prior", key)
     if drawn.shape != x.shape:
         raise ModelError(f"`sample_prior` must return shape {x.shape} (dim = {x.shape[0]}); it returns {drawn.shape}.")
@@ -60,7 +60,7 @@ def checked_methods_of(model: Model) -> Model:
 
 def _check_likelihood(example: Model, shape: tuple[int, ...]) -> None:
     bound = bind(example, conditions_of(example), shape=shape)
-    found = _traced(bound, "each_log_likelihood", jnp.zeros(int(example.dim)), jnp.zeros(shape))  # type: ignore[attr-defined]
+    found = _traced(bound, "each_log_likelihood", jnp.zeros(int(example.dim)), jnp.zeros(shape))
     if found.shape not in ((), shape):
         raise ModelError(
             "`log_likelihood(x, observation)` must return one number, or one for each component of the observation "

@@ -45,7 +45,7 @@ class _Bound(Model):
 
     @property
     def dim(self) -> int:
-        return int(self.model.dim)  # type: ignore[attr-defined]
+        return int(self.model.dim)
 
     @property
     def _unknowns(self) -> Unknowns | None:
@@ -122,6 +122,8 @@ class BoundModel(_Bound):
 class BoundStateSpaceModel(_Bound, StateSpaceModel):
     """A model that moves, and what came with one observation. With dt = 0 the unknown stays where it is."""
 
+    model: StateSpaceModel
+
     @property
     def _still(self) -> Bool[Array, ""] | None:
         dt = self.conditions.dt
@@ -157,7 +159,8 @@ def bind(model: Model, conditions: Conditions, *, shape: tuple[int, ...] | None 
         conditions = eqx.tree_at(lambda c: c.dt, conditions, None) if "dt" not in all_needs(model) else conditions
     if plain and conditions.observed is None and conditions.dt is None and shape is None and not _componentwise(model):
         return model
-    return (BoundModel if at_rest else BoundStateSpaceModel)(model, conditions, shape)
+    kind: Any = BoundModel if at_rest else BoundStateSpaceModel
+    return kind(model, conditions, shape)
 
 
 def conditions_of(model: Model) -> Conditions:
@@ -189,7 +192,7 @@ def observation_shape(model: Model) -> tuple[int, ...] | None:
     example = model if isinstance(model, _Bound) else example_of(model)
     if example is None:
         return None
-    drawn = jax.eval_shape(example.sample_observation, jax.random.key(0), jnp.zeros(int(model.dim)))  # type: ignore[attr-defined]
+    drawn = jax.eval_shape(example.sample_observation, jax.random.key(0), jnp.zeros(int(model.dim)))
     return tuple(drawn.shape)
 
 
@@ -215,7 +218,7 @@ def _componentwise(model: Model) -> bool:
     """Whether the likelihood is one number for each component; found by tracing it where shapes are known."""
     if not has_observations(model):
         return False
-    x = jnp.zeros(int(model.dim))  # type: ignore[attr-defined]
+    x = jnp.zeros(int(model.dim))
     try:
         drawn = jax.eval_shape(model.sample_observation, jax.random.key(0), x)
         return jax.eval_shape(model.log_likelihood, x, jnp.zeros(drawn.shape, drawn.dtype)).ndim > 0

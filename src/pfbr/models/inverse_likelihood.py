@@ -23,7 +23,7 @@ class InverseLikelihood(Model):
 
     @property
     def dim(self) -> int:
-        return self.model.dim  # type: ignore[attr-defined]
+        return self.model.dim
 
     @property
     def unknowns(self):  # type: ignore[override]

@@ -31,7 +31,7 @@ class MiniBatch(Model):
 
     @property
     def dim(self) -> int:
-        return self.model.dim  # type: ignore[attr-defined]
+        return self.model.dim
 
     @property
     def unknowns(self):  # type: ignore[override]

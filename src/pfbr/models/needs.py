@@ -35,7 +35,7 @@ def declared(cls: type) -> dict[str, tuple[str, ...]]:
 
 def needs(model, method: str) -> tuple[str, ...]:
     """What `method` of this model needs; a model around another needs what the inner one does."""
-    words = declared(type(model)).get(method, ())
+    words = declared(type(model)).get(method, ())  # type: ignore[arg-type]
     if PASSED_ON not in words:
         return words
     inner = getattr(model, "model", None)

@@ -17,7 +17,7 @@ from pfbr.models.simulate import simulate
 from pfbr.particles.mixtures import MixtureOfGaussians
 from pfbr.training.priors import DirichletProcess
 from pfbr.training.tasks import Family, ModelFamily, Task
-from pfbr.typing import Key, Observation, Point, Scalar
+from pfbr.typing import Key, Observation, Point, Real, Scalar
 
 
 class PlanarModel(Model):
@@ -38,8 +38,8 @@ class PlanarModel(Model):
 class RangeOnly(PlanarModel):
     """Distance to a beacon, o = ‖x − c‖ + noise_std ε; an observation is [o, c], c ~ N(0, spread² I)."""
 
-    noise_std: float = 0.3
-    spread: float = 2.0
+    noise_std: Real = 0.3
+    spread: Real = 2.0
 
     def log_likelihood(self, x: Point, observation: Observation) -> Scalar:
         distance = jnp.sqrt(jnp.sum((x - observation[1:]) ** 2) + 1e-12)
@@ -55,7 +55,7 @@ class RangeOnly(PlanarModel):
 class Banana(PlanarModel):
     """o = x1 + x2² + noise_std ε: the posterior is a thin parabola that never becomes a point."""
 
-    noise_std: float = 0.7
+    noise_std: Real = 0.7
 
     def log_likelihood(self, x: Point, observation: Observation) -> Scalar:
         return normal_log_density(observation, x[0] + x[1] ** 2, self.noise_std)

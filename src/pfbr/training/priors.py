@@ -9,7 +9,7 @@ from jax import numpy as jnp
 from pfbr.models.base import Model
 from pfbr.models.unknowns import Unknowns
 from pfbr.particles.mixtures import Distribution, MixtureOfGaussians
-from pfbr.typing import Key, Observation, Point, Scalar
+from pfbr.typing import Key, Observation, Point, Real, Scalar
 
 
 class DirichletProcess(eqx.Module):
@@ -20,10 +20,10 @@ class DirichletProcess(eqx.Module):
     """
 
     dim: int = eqx.field(static=True)
-    concentration: float = 1.0
+    concentration: Real = 1.0
     components: int = eqx.field(static=True, default=6)
-    spread: float = 1.0
-    width: float = 0.5
+    spread: Real = 1.0
+    width: Real = 0.5
 
     def sample(self, key: Key) -> MixtureOfGaussians:
         sticks, centres, axes, stds = jax.random.split(key, 4)
@@ -46,7 +46,7 @@ class PriorReplaced(Model):
 
     @property
     def dim(self) -> int:
-        return self.model.dim  # type: ignore[attr-defined]
+        return self.model.dim
 
     def sample_prior(self, key: Key) -> Point:
         return self.prior.sample(key)
@@ -56,11 +56,13 @@ class PriorReplaced(Model):
 
     def log_likelihood(self, x: Point, observation: Observation, **given: Any) -> Scalar:
         unknowns = Unknowns.of(self.model)
-        return self.model.log_likelihood(x if unknowns is None else unknowns.constrain(x), observation, **given)
+        own: Any = x if unknowns is None else unknowns.constrain(x)
+        return self.model.log_likelihood(own, observation, **given)
 
     def sample_observation(self, key: Key, x: Point, **given: Any) -> Observation:
         unknowns = Unknowns.of(self.model)
-        return self.model.sample_observation(key, x if unknowns is None else unknowns.constrain(x), **given)
+        own: Any = x if unknowns is None else unknowns.constrain(x)
+        return self.model.sample_observation(key, own, **given)
 
     def sample_inputs(self, key: Key) -> Any:
         return self.model.sample_inputs(key)

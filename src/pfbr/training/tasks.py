@@ -18,9 +18,9 @@ from pfbr.typing import Key, Observation, Observations, Point
 
 
 class TaskRow(eqx.Module):
-    """One observation of a task with what came with it; `number` counts from 1, as steps do."""
+    """One observation of a task with what came with it, or many along a leading axis; `number` counts from 1."""
 
-    number: Int[Array, ""]
+    number: Int[Array, "..."]
     observation: Observation
     dt: Array | None = None
     time: Array | None = None

@@ -66,7 +66,7 @@ class AffineMap(eqx.Module):
         return points + self.whitening.vectors(w @ (self.root - jnp.eye(self.root.shape[0])) + self.shift)
 
 
-def posterior_map(seen: Quadratic, share: Array = 1.0) -> AffineMap:
+def posterior_map(seen: Quadratic, share: Array | float = 1.0) -> AffineMap:
     """From the cloud to its posterior under this share of the quadratic."""
     values, vectors = jnp.linalg.eigh(share * seen.curvature)
     low = jnp.minimum(values, LEAST - 1)

@@ -24,7 +24,7 @@ class FilterModel(eqx.Module):
 
     @property
     def dim(self) -> int:
-        return int(self.model.dim)  # type: ignore[attr-defined]
+        return int(self.model.dim)
 
     def offers(self, method: str) -> bool:
         return offers(self.model, method)
@@ -57,7 +57,7 @@ def filter_model(model: StateSpaceModel) -> FilterModel:
     inner = unbound(model)
     example = model if not conditions_of(model).empty or not needs(inner, "sample_transition") else example_of(inner)
     assert isinstance(example, StateSpaceModel)  # a model that is asked to move has met its first report
-    key, x = jax.random.key(0), jnp.zeros(int(inner.dim))  # type: ignore[attr-defined]
+    key, x = jax.random.key(0), jnp.zeros(int(inner.dim))
     noisy = depends_on_first(example.sample_transition, key, x)
     linear = offers(inner, "linear_gaussian") and example.linear_gaussian() is not None
     return FilterModel(inner, int(inner.dim) if noisy else 0, linear)  # type: ignore[arg-type]
