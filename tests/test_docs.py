@@ -10,7 +10,7 @@ from typer.main import get_command
 from pfbr.cli import app
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md")) + ["README.md"]
+PAGES = [*sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md")), "README.md"]
 WITH_CODE = [page for page in PAGES if "```python" in (ROOT / page).read_text(encoding="utf-8")]
 
 
