@@ -17,7 +17,7 @@ import jax
 from jax import numpy as jnp
 from jaxtyping import Array, Int
 
-from pfbr.inference.info import Info
+from pfbr.inference.info import Info, Move
 from pfbr.models.base import Model, has_observations
 from pfbr.models.conditions import Conditions, bind
 from pfbr.models.needs import all_needs
@@ -132,14 +132,16 @@ def _bound(model: Model, state: State, observation: Observation, given: Given) -
 
 def _counted(state: State, own: Any, info: Info, time: Array, given: Given) -> tuple[State, Info]:
     """The state with the step counted, and its evidence summed."""
-    gained = info.log_predictive
-    if given.observed is not None and gained is not None:  # a gap adds nothing, to the last bit
-        gained = jnp.where(jnp.any(given.observed), gained, 0.0)
+    gained, move = info.log_predictive, info.move
+    if given.observed is not None:  # a gap adds nothing, to the last bit
+        seen = jnp.any(given.observed)
+        gained = None if gained is None else jnp.where(seen, gained, 0.0)
+        move = None if move is None else jnp.where(seen, move, int(Move.NONE))
     total = state.log_evidence if gained is None else state.log_evidence.add(gained)
     info = eqx.tree_at(
-        lambda i: (i.log_predictive, i.log_evidence),
+        lambda i: (i.log_predictive, i.log_evidence, i.move),
         info,
-        (gained, None if gained is None else total.value),
+        (gained, None if gained is None else total.value, move),
         is_leaf=lambda leaf: leaf is None,
     )
     return State(own, state.stage + 1, total, time), info
