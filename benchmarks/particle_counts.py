@@ -6,7 +6,7 @@ python benchmarks/particle_counts.py linear-dynamics-2 --operator gaussian --out
 import argparse
 import json
 
-from scores import CASES, judge
+from scores import CASES, score
 
 import pfbr
 
@@ -23,7 +23,7 @@ def main():
     make, at, length, _ = CASES[args.case]
     operator = pfbr.gaussian_operator() if args.operator == "gaussian" else pfbr.load(args.operator)
     for count in map(int, args.counts.split(",")):
-        scores = judge(operator, make(), at, length, num_particles=count, num_streams=10, num_draws=1000)
+        scores = score(operator, make(), at, length, num_particles=count, num_streams=10, num_draws=1000)
         line = {
             "case": args.case,
             "operator": args.operator,

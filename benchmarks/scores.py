@@ -1,8 +1,9 @@
-"""The scores that the README states: train an operator for a model, judge it on 25 unseen streams beside exact draws.
+"""The scores that the documentation states: train an operator for a model, score it on 25 unseen streams.
 
     python benchmarks/scores.py linear-dynamics-10 --operator paper --minutes 5 --out results.jsonl
 
-Training, validation and test streams come from different seeds. Every line of the output names its settings.
+Scores stand beside those of as many exact draws. Training, validation and test streams have different seeds. Every line
+of the output names its settings.
 """
 
 import argparse
@@ -18,12 +19,12 @@ import pfbr
 from pfbr.inference.method import record
 from pfbr.metrics.scores import cross_entropy, mean_error
 from pfbr.metrics.truth import exact
-from pfbr.particles.particles import equally_weighted
 from pfbr.models.simulate import simulate
+from pfbr.particles.particles import equally_weighted
 
 TEST_SEED = 20_000
 MIXTURE_TRUTH = jnp.array([1.0, -2.0])
-# model, the unknown behind the test streams (None: drawn from the prior), stages judged, training settings
+# model, the unknown behind the test streams (None: drawn from the prior), stages, training settings
 CASES = {
     "linear-dynamics-10": (lambda: pfbr.models.LinearDynamics.random(0, 10), None, 25, {"length": 25, "batch": 2}),
     "linear-dynamics-2": (lambda: pfbr.models.LinearDynamics.random(0, 2), None, 25, {"length": 25, "batch": 4}),
@@ -32,7 +33,7 @@ CASES = {
 }
 
 
-def judge(operator, model, at, length, num_particles=256, num_streams=25, num_draws=2000):
+def score(operator, model, at, length, num_particles=256, num_streams=25, num_draws=2000):
     """Cross entropy above exact sampling (streams, stages), the same for the error of the mean, and mode masses."""
 
     @eqx.filter_jit
@@ -79,7 +80,7 @@ def main():
         operator, steps = pfbr.gaussian_operator(), 0
     elif args.operator.endswith(".pfbr"):
         operator = pfbr.load(args.operator)
-        steps = json.loads(operator.provenance)["steps"]
+        steps = operator.provenance.document["steps"]
     else:
         if args.batch:
             training = dict(training, batch=args.batch)
@@ -87,12 +88,12 @@ def main():
             minutes=args.minutes, num_particles=args.particles, learning_rate=args.learning_rate, **training
         )
         start = pfbr.load(args.start) if args.start else args.operator
-        operator, history = pfbr.fit(jax.random.key(args.seed), model, operator=start, settings=settings)
-        steps = history[-1]["step"]
+        operator, report = pfbr.fit(model, key=args.seed, operator=start, settings=settings)
+        steps = report.steps
         if args.save:
             pfbr.save(args.save, operator)
     trained = time.monotonic() - started
-    scores = judge(operator, model, at, length)
+    scores = score(operator, model, at, length)
     above = scores["ours"] - scores["exact"]
     per_stream = above.mean(axis=1)
     result = {

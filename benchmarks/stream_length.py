@@ -18,10 +18,11 @@ from matplotlib import pyplot as plt
 import pfbr
 from pfbr.baselines import EnKF, OnePassSMC
 from pfbr.inference.method import record
+from pfbr.io.files import write_text
 from pfbr.metrics.scores import cross_entropy
 from pfbr.metrics.truth import kalman
-from pfbr.particles.particles import equally_weighted
 from pfbr.models.simulate import simulate
+from pfbr.particles.particles import equally_weighted
 
 STAGES = np.array([1, 2, 5, 10, 20, 30, 60, 100, 200, 500, 1000])
 STYLES = {
@@ -104,14 +105,15 @@ def main():
     methods["one-pass SMC"] = OnePassSMC()
     methods["ensemble Kalman filter"] = EnKF()
     model = pfbr.models.GaussianMean(8)
-    with open(f"{args.out}.jsonl", "w") as file:
-        for name, method in methods.items():
-            result = scores(method, model)
-            for stage, column in zip(STAGES, result.T, strict=True):
-                line = {"method": name, "stage": int(stage), "above exact": float(column.mean())}
-                line["standard error"] = float(column.std(ddof=1) / STREAMS**0.5)
-                file.write(json.dumps(line) + "\n")
-            print(name, np.round(result.mean(axis=0), 3), flush=True)
+    lines = []
+    for name, method in methods.items():
+        result = scores(method, model)
+        for stage, column in zip(STAGES, result.T, strict=True):
+            line = {"method": name, "stage": int(stage), "above exact": float(column.mean())}
+            line["standard error"] = float(column.std(ddof=1) / STREAMS**0.5)
+            lines.append(json.dumps(line) + "\n")
+        print(name, np.round(result.mean(axis=0), 3), flush=True)
+    write_text(f"{args.out}.jsonl", "".join(lines))
     draw(args.out)
 
 

@@ -1,6 +1,6 @@
-"""Train the operator for any model at rest in the plane, on random curves and priors (`families.TRAINING`).
+"""Train the operator for any static model with two unknowns, on random curves and priors (`families.TRAINING`).
 
-python benchmarks/train_plane.py --minutes 14 --out src/pfbr/shipped/plane.pfbr
+python benchmarks/train_static_2d.py --minutes 14 --out src/pfbr/inference/pretrained/static-2d.pfbr
 """
 
 import argparse
@@ -8,7 +8,6 @@ import argparse
 import jax
 
 import pfbr
-from pfbr.inference.ood import learn_reference_statistics, remember
 from pfbr.training.families import TRAINING
 
 
@@ -19,18 +18,18 @@ def main():
     parser.add_argument("--out", required=True)
     args = parser.parse_args()
     family = TRAINING["waves"]
-    settings = pfbr.TrainingSettings(
-        minutes=args.minutes, batch=16, length=14, validation_tasks=32, validate_every=500, objective="continuity"
-    )
+    settings = pfbr.TrainingSettings(minutes=args.minutes, batch=16, length=14, validation_tasks=32, validate_every=500)
     example = family.sample(jax.random.key(0), 1).model  # of the right shapes; its numbers are drawn anew for each task
-    operator, history = pfbr.fit(
-        jax.random.key(args.seed), example, family=family, settings=settings, architecture={"steps": 16}
-    )
-    operator = remember(
-        operator, learn_reference_statistics(jax.random.key(args.seed + 1), operator, family, length=14, streams=64)
+    operator, report = pfbr.fit(
+        example,
+        key=args.seed,
+        objective="continuity",
+        family=family,
+        settings=settings,
+        architecture={"steps": 16},
     )
     pfbr.save(args.out, operator)
-    for entry in history:
+    for entry in report.history:
         print(entry)
 
 

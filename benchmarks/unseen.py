@@ -1,8 +1,8 @@
 """Families that no operator was trained on: ours beside one-pass SMC with as many particles and with ten times as many.
 
-"solving" needs no training; "repaired" is the trained operator with its steps judged and mended, the past not kept.
+"collocation" needs no training; "corrected" is the trained operator with its steps corrected, the past not kept.
 
-    python benchmarks/unseen.py --operator src/pfbr/shipped/plane.pfbr --out results.jsonl
+    python benchmarks/unseen.py --operator src/pfbr/inference/pretrained/static-2d.pfbr --out results.jsonl
 
 Score above as many exact draws (256), 25 unseen streams each, grid truth.
 """
@@ -17,6 +17,8 @@ import numpy as np
 
 import pfbr
 from pfbr.baselines import OnePassSMC
+from pfbr.inference.collocation.method import collocation_operator
+from pfbr.inference.corrected import Corrected
 from pfbr.inference.method import record
 from pfbr.metrics.scores import cross_entropy
 from pfbr.metrics.truth import exact
@@ -29,7 +31,7 @@ LENGTHS = {"mixture": 30, "range-only": 20, "banana": 20}  # 60 for the others
 
 
 class Thinned(OnePassSMC):
-    """Ten times the particles, judged by as many of them as the others have: the score of a kernel density grows with
+    """Ten times the particles, scored by as many of them as the others have: the score of a kernel density grows with
     the number of points, however good they are."""
 
     def particles(self, state):
@@ -41,7 +43,7 @@ class Thinned(OnePassSMC):
 def reference(family, key, length):
     """A stream, draws of its posteriors, and what as many exact draws as we have particles score."""
     task = family.sample(key, length)
-    truth = exact(task.model, task.observations)
+    truth = exact(task.model, task.stream)
     keys = jax.random.split(jax.random.fold_in(key, 1), (2, length))
     draws = jax.vmap(lambda t, k: t.sample(k, DRAWS))(truth, keys[0])
     best = jax.vmap(lambda t, k: t.sample(k, PARTICLES))(truth, keys[1])
@@ -50,13 +52,13 @@ def reference(family, key, length):
 
 @eqx.filter_jit
 def score(method, task, draws, key, num_particles):
-    particles = record(key, method, task.model, task.observations, num_particles).particles
+    particles = record(key, method, task.model, task.stream, num_particles).particles
     return jax.vmap(cross_entropy)(particles, draws)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--operator", help="a trained operator for the plane")
+    parser.add_argument("--operator", help="a trained operator for two static unknowns")
     parser.add_argument("--families", default=",".join(TESTING))
     parser.add_argument("--seed", type=int, default=TEST_SEED)
     parser.add_argument("--methods", help="names separated by semicolons; all by default")
@@ -65,8 +67,8 @@ def main():
     methods = {"gaussian": (pfbr.gaussian_operator(), PARTICLES)}
     if args.operator:
         methods["trained"] = (pfbr.load(args.operator), PARTICLES)
-        methods["repaired"] = (pfbr.Corrected(pfbr.load(args.operator), repair="auto"), PARTICLES)
-    methods["solving"] = (pfbr.collocation_operator(), PARTICLES)
+        methods["corrected"] = (Corrected(pfbr.load(args.operator)), PARTICLES)
+    methods["collocation"] = (collocation_operator(), PARTICLES)
     methods["one-pass SMC"] = (OnePassSMC(), PARTICLES)
     methods["one-pass SMC, ten times"] = (OnePassSMC(), 10 * PARTICLES)
     methods["one-pass SMC, ten times, thinned"] = (Thinned(), 10 * PARTICLES)
@@ -96,7 +98,7 @@ def main():
                 "worst stream": round(float(per_stream.max()), 3),
                 "median at the last stage": round(float(np.median(above[:, -1])), 3),
                 "worst at any stage": round(float(above.max()), 3),
-                "CPU seconds, compilation and judging included": round(time.process_time() - started, 1),
+                "CPU seconds, compilation and scoring included": round(time.process_time() - started, 1),
             }
             print(json.dumps(line), flush=True)
             if args.out:

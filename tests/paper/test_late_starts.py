@@ -1,5 +1,6 @@
 """Tasks that begin late begin with the posterior of what came before."""
 
+import equinox as eqx
 import jax
 import numpy as np
 from jax import numpy as jnp
@@ -11,8 +12,8 @@ from pfbr.paper.late_starts import LateStarts
 def test_late_starts_are_posteriors_of_earlier_observations():
     """Mean and unknown of late tasks: E m² + E v = 1, and x − m has variance v, each within z = 5."""
     family = LateStarts(GaussianMean(1, prior_std=1.0, observation_std=3.0), 90)
-    tasks = jax.vmap(lambda key: family.sample(key, 2))(jax.random.split(jax.random.key(1), 4000))
-    mean, std, x = tasks.model.mean[:, 0], tasks.model.prior_std, tasks.truths[:, 0, 0]
+    tasks = jax.jit(jax.vmap(lambda key: family.sample(key, 2)))(jax.random.split(jax.random.key(1), 4000))
+    mean, std, x = (np.asarray(a) for a in (tasks.model.mean[:, 0], tasks.model.prior_std, tasks.truths[:, 0, 0]))
     seen = 9.0 * (1.0 / std**2 - 1.0)
     assert np.abs(seen - np.round(seen)).max() < 0.02  # a whole number of observations
     assert (np.round(seen).min(), np.round(seen).max()) == (0, 90)
@@ -22,7 +23,7 @@ def test_late_starts_are_posteriors_of_earlier_observations():
 
 def test_late_models_know_their_own_truth():
     family = LateStarts(GaussianMean(2), 90)
-    task = family.sample(jax.random.key(2), 3)
+    task = eqx.filter_jit(lambda key: family.sample(key, 3))(jax.random.key(2))
     system = task.model.linear_gaussian()
     assert jnp.allclose(system.mean, task.model.mean)
     assert jnp.allclose(system.cov, task.model.prior_std**2 * jnp.eye(2))

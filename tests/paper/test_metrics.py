@@ -9,6 +9,13 @@ from pfbr.paper.metrics import BLOCK, mmd2_in_blocks
 from pfbr.particles.particles import Particles, equally_weighted, normalise
 
 
+@jax.jit
+def both(particles, draws, keys):
+    """MMD² of all pairs, and by blocks once for each key."""
+    by_blocks = jax.lax.map(lambda key: mmd2_in_blocks(key, particles, draws, "rbf"), keys)
+    return mmd2(particles, draws, "rbf").value, by_blocks
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_pairs_within_random_blocks_give_the_mmd_of_all_pairs_on_average(weighted):
     """64 random partitions of one set; the mean is within z = 5 of the full U-statistic (false alarm: 1e-6)."""
@@ -18,13 +25,7 @@ def test_pairs_within_random_blocks_give_the_mmd_of_all_pairs_on_average(weighte
     if weighted:
         particles = Particles(points, normalise(0.3 * jax.random.normal(keys[2], (2 * BLOCK,))))
 
-    @jax.jit
-    def both(particles, keys):
-        return mmd2(particles, draws, "rbf").value, jax.lax.map(
-            lambda key: mmd2_in_blocks(key, particles, draws, "rbf"), keys
-        )
-
-    full, several = both(particles, jax.random.split(keys[3], 64))
+    full, several = both(particles, draws, jax.random.split(keys[3], 64))
     error = np.std(several, ddof=1) / 8
     assert 0 < error < 0.01
     assert abs(np.mean(several) - full) < 5 * error + 1e-4 * weighted  # weights: a ratio of averages, biased a little

@@ -74,12 +74,12 @@ def run(
     ours = as_method(method, model, history=0)
     stream_key, truth_key, exact_key, run_key = jax.random.split(jax.random.key(settings.seed), 4)
     say(f"drawing {settings.num_observations} observations from x = {settings.unknown}")
-    observations = simulate(stream_key, model, settings.num_observations, at=jnp.asarray(settings.unknown)).observations
+    observations = _observations(stream_key, model, settings)
 
     say("computing the exact posterior on a grid, after every observation")
-    posteriors = truth.grid(model, observations)
+    posteriors = eqx.filter_jit(truth.grid)(model, observations)
     draws = draw_truth(truth_key, model, posteriors, settings.num_truth_draws)
-    exact = equally_weighted(draw_truth(exact_key, model, posteriors, settings.num_particles))
+    exact = jax.vmap(equally_weighted)(draw_truth(exact_key, model, posteriors, settings.num_particles))
     window = window_of(model, observations, posteriors, settings)
 
     methods: dict[str, Particles] = {"exact": exact}
@@ -100,6 +100,11 @@ def run(
             arrays[f"{name}_points"], arrays[f"{name}_weights"] = particles.points, jnp.exp(particles.log_weights)
     facts = {**asdict(settings), "operator": provenance, "seconds_per_update": seconds}
     return DemoRecord(facts, {name: np.asarray(value, dtype=np.float32) for name, value in arrays.items()})
+
+
+@eqx.filter_jit
+def _observations(key: Key, model: Model, settings: DemoSettings):
+    return simulate(key, model, settings.num_observations, at=jnp.asarray(settings.unknown)).observations
 
 
 @eqx.filter_jit

@@ -11,9 +11,9 @@ from jax import numpy as jnp
 from jaxtyping import Array, Float
 
 from pfbr.errors import InputError
-from pfbr.inference.method import Given, Method, Stream, advance, record, start, step_key
+from pfbr.inference.method import Given, Method, Stream, advance, record, step_key
 from pfbr.io.records import Measurement, Records
-from pfbr.judging.stages import as_stream, rows_of
+from pfbr.judging.stages import as_stream, begun, rows_of, without_density
 from pfbr.metrics.scores import cross_entropy
 from pfbr.metrics.truth import GaussianTruth, Truth, exact, is_linear_gaussian
 from pfbr.models.base import Model, StateSpaceModel, has_parameters
@@ -46,7 +46,7 @@ def true_draws(
     num_draws: int = 2000,
 ) -> TrueDraws | None:
     """Draws from the exact posteriors, or None where no formula or grid gives them."""
-    on_a_grid = int(model.dim) == 2 and not isinstance(model, StateSpaceModel)  # type: ignore[attr-defined]
+    on_a_grid = int(model.dim) == 2 and not isinstance(model, StateSpaceModel)
     if has_parameters(model) or not (on_a_grid or is_linear_gaussian(model)):
         return None
     return _true_draws(model, as_stream(streams), num_particles, key, num_draws)
@@ -124,7 +124,7 @@ def evaluate(
         if name in finished:
             continue
         scores = _scores(key, method, model, streams, num_particles, truth, best, dict(metrics or {}))
-        first = jax.tree.map(lambda leaf: leaf[0], streams)
+        first = jax.tree.map(lambda leaf: np.asarray(leaf)[0], streams)
         cost = measure_cost(key, method, model, first, num_particles) if costs else {}
         cost[TRAINING] = (training_seconds or {}).get(name, 0.0)
         common = {"num_particles": num_particles, "num_sequences": len(streams.observations), "seed": seed}
@@ -166,11 +166,12 @@ def _exact_scores(truth: TrueDraws) -> Float[Array, "s t"]:
 def _scores(key, method, model, streams: Stream, num_particles, truth, best, metrics) -> dict[str, np.ndarray]:
     """Metric -> (S, T). One stream at a time: memory stays small, and it compiles once."""
     lines = []
+    everything = jax.tree.map(np.asarray, (streams, truth, best))  # NumPy's slices need no compilation
     for s in range(len(streams.observations)):
         stream_key = jax.random.fold_in(key, s)
-        stream, *at_stages = jax.tree.map(lambda leaf, s=s: leaf[s], (streams, truth, best))
+        stream, *at_stages = jax.tree.map(lambda leaf, s=s: leaf[s], everything)
         said = record(stream_key, method, model, stream, num_particles)
-        plain = Particles(said.particles.points, said.particles.log_weights)  # of one structure for all methods
+        plain = without_density(said.particles)
         lines.append(_measure(model, metrics, stream_key, plain, said.parameters, stream, *at_stages))
     scores = {name: np.stack([np.asarray(line[name]) for line in lines]) for name in lines[0]}
     scores[PREDICTIVE] = scores[PREDICTIVE][:, :-1]  # after the last one there is no next observation
@@ -205,27 +206,22 @@ def measure_cost(
     key: Key, method: Method, model: Model, stream: Stream | Float[Array, "t ..."], num_particles: int
 ) -> dict[str, float]:
     """CPU seconds of one update once compiled (the best of five runs), and bytes that it holds while running."""
-    rows = rows_of(stream)
+    rows = jax.tree.map(np.asarray, rows_of(stream))
     some = [jax.tree.map(lambda leaf, i=i: leaf[i], rows) for i in range(min(TIMED_ROWS, len(rows.observations)))]
-    begun = _begun(key, method, model, num_particles, some[0])
-    compiled = _updated.lower(key, method, model, begun, some[0]).compile()  # type: ignore[attr-defined]
+    first = begun(key, method, model, as_stream(stream), num_particles)
+    compiled = _updated.lower(key, method, model, first, some[0]).compile()  # type: ignore[attr-defined]
     analysis = compiled.compiled.memory_analysis()
     memory = analysis.temp_size_in_bytes + analysis.argument_size_in_bytes + analysis.output_size_in_bytes
-    jax.block_until_ready(compiled(key, method, model, begun, some[0]))
+    jax.block_until_ready(compiled(key, method, model, first, some[0]))
     keys = [step_key(key, i + 1) for i in range(len(some))]
     seconds = []
     for _ in range(TIMED_RUNS):
-        state, started = begun, time.process_time()
+        state, started = first, time.process_time()
         for row_key, row in zip(keys, some, strict=True):
             state = compiled(row_key, method, model, state, row)
         jax.block_until_ready(state)
         seconds.append((time.process_time() - started) / len(some))
     return {SECONDS: min(seconds), MEMORY: float(memory)}
-
-
-@eqx.filter_jit
-def _begun(key, method, model, num_particles, row):
-    return start(key, method, model, num_particles, row.conditions(model), row.observations.shape)
 
 
 @eqx.filter_jit

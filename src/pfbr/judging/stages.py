@@ -2,11 +2,12 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 from jax import numpy as jnp
 from jaxtyping import Array, Float
 
-from pfbr.inference.method import Method, Stream, record, start
+from pfbr.inference.method import Method, State, Stream, record, start
 from pfbr.models.base import Model
 from pfbr.models.conditions import Conditions, bind
 from pfbr.models.needs import all_needs
@@ -52,13 +53,24 @@ def as_stream(stream: Stream | Observations | Float[Array, "s t ..."]) -> Stream
     return stream if isinstance(stream, Stream) else Stream(jnp.asarray(stream))
 
 
+@eqx.filter_jit
+def begun(key: Key, method: Method, model: Model, stream: Stream, num_particles: int) -> State:
+    """The state before the first observation of a stream, as `record` has it."""
+    first = jax.tree.map(lambda leaf: leaf[0], rows_of(stream))
+    return start(key, method, model, num_particles, first.conditions(model), first.observations.shape)
+
+
 def at_every_stage(
     key: Key, method: Method, model: Model, stream: Stream | Observations, num_particles: int
 ) -> Particles:
     """The particles before the first observation and after each, (T + 1, …); as `record` draws them."""
-    first = jax.tree.map(lambda leaf: leaf[0], rows_of(stream))
-    state = start(key, method, model, num_particles, first.conditions(model), first.observations.shape)
-    begun = method.particles(state.own)
-    later = record(key, method, model, as_stream(stream), num_particles).particles
-    points = jnp.concatenate([begun.points[None], later.points])
-    return Particles(points, jnp.concatenate([begun.log_weights[None], later.log_weights]))
+    stream = as_stream(stream)
+    first = method.particles(begun(key, method, model, stream, num_particles).own)
+    later = record(key, method, model, stream, num_particles).particles
+    both = (without_density(particles) for particles in (first, later))
+    return jax.tree.map(lambda before, after: jnp.concatenate([before[None], after]), *both)
+
+
+def without_density(particles: Particles) -> Particles:
+    """Points and weights alone: of one structure for all methods, so that what looks at them is compiled once."""
+    return eqx.tree_at(lambda p: p.log_density, particles, None, is_leaf=lambda leaf: leaf is None)

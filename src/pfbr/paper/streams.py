@@ -16,4 +16,4 @@ def draw_streams(run: Run, model: Model, num_streams: int, num_stages: int, *, a
     if run.observations is not None:
         return jnp.asarray(run.observations, dtype=float)
     keys = jax.random.split(jax.random.key(TEST_SEED + run.seed), num_streams)
-    return jax.vmap(lambda key: simulate(key, model, num_stages, at=at).observations)(keys)
+    return jax.jit(jax.vmap(lambda key: simulate(key, model, num_stages, at=at).observations))(keys)

@@ -1,6 +1,7 @@
 """A prepared stream of digits on disk survives a kill, damage and other people's directories."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -57,6 +58,7 @@ def test_an_interrupted_preparation_goes_on_to_the_same_bytes(few, prepared, tmp
     assert contents(tmp_path / "s") == contents(prepared.directory)
 
 
+@pytest.mark.slow
 def test_a_killed_preparation_goes_on_to_the_same_bytes(few, prepared, tmp_path):
     directory = tmp_path / "killed"
     script = (
@@ -79,7 +81,7 @@ def test_a_killed_preparation_goes_on_to_the_same_bytes(few, prepared, tmp_path)
 @pytest.mark.parametrize("damage", ["cut", "flipped", "foreign"])
 def test_damage_is_noticed_and_repaired(few, prepared, tmp_path, damage):
     directory = tmp_path / "s"
-    prepare(directory, settings=SMALL, digits=few)
+    shutil.copytree(prepared.directory, directory)
     path = directory / "variant-004.pfbr"
     whole = path.read_bytes()
     flipped = bytearray(whole)

@@ -40,7 +40,8 @@ def test_calibration_counts_what_was_called_an_eight():
 
 @pytest.fixture(scope="module")
 def streams(store):
-    return jnp.stack([store.sample(k, 4).observations for k in jax.random.split(jax.random.key(0), 3)])
+    keys = jax.random.split(jax.random.key(0), 3)
+    return jax.jit(jax.vmap(lambda k: store.sample(k, 4).observations))(keys)
 
 
 def test_the_best_setting_wins_on_the_tuning_streams(store, streams):

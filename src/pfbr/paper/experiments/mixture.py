@@ -4,6 +4,7 @@ import dataclasses
 from itertools import product
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import numpy as np
 from jax import numpy as jnp
@@ -120,21 +121,27 @@ def run(run: Run) -> None:
 def _film(path: Path, key, methods: dict[str, Method], model: Model, observations, s: MixtureSettings) -> None:
     """Particles, densities, scores and masses of one stream at every stage, the prior first."""
     truth_key, run_key = jax.random.split(key)
-    posteriors = grid(model, observations)
+    posteriors = eqx.filter_jit(grid)(model, observations)
     draws = draw_truth(truth_key, model, posteriors, s.num_draws)
     window = window_of(model, observations, posteriors, DemoSettings(reach=s.reach, cells=s.cells))
     arrays = {"observations": observations, **window}
+    for name, method in methods.items():
+        said = at_every_stage(run_key, method, model, observations, s.num_particles)
+        seen = {"points": said.points, "weights": jnp.exp(said.log_weights), **_looked_at(said, draws, s)}
+        arrays |= {f"{name}_{what}": array for what, array in seen.items()}
+    write_npz(path, {name: np.asarray(array, np.float32) for name, array in arrays.items()}, compressed=True)
+
+
+@eqx.filter_jit
+def _looked_at(said: Particles, draws, s: MixtureSettings) -> dict[str, jax.Array]:
+    """The density that particles stand for on the picture's cells, their score, and the mass of the mode x2 < 0."""
     ticks = (jnp.arange(s.cells) + 0.5) / s.cells * 2 * s.reach - s.reach
     pixels = jnp.stack(jnp.meshgrid(ticks, ticks, indexing="ij"), -1).reshape(-1, 2)
 
-    @jax.jit
-    def look(particles: Particles, draws):
+    def stage(inputs):
+        particles, true = inputs
         density = kde_log_density(particles, silverman(particles), pixels)
-        return density.reshape(s.cells, s.cells), cross_entropy(particles, draws)
+        return density.reshape(s.cells, s.cells), cross_entropy(particles, true)
 
-    for name, method in methods.items():
-        said = at_every_stage(run_key, method, model, observations, s.num_particles)
-        arrays[f"{name}_points"], arrays[f"{name}_weights"] = said.points, jnp.exp(said.log_weights)
-        arrays[f"{name}_mass"] = mass_below(said)
-        arrays[f"{name}_density"], arrays[f"{name}_score"] = jax.lax.map(lambda both: look(*both), (said, draws))
-    write_npz(path, {name: np.asarray(array, np.float32) for name, array in arrays.items()}, compressed=True)
+    density, score = jax.lax.map(stage, (said, draws))
+    return {"density": density, "score": score, "mass": mass_below(said)}

@@ -1,19 +1,19 @@
-"""Rivals on the 10-dimensional linear system: cross entropy, 25 sequences of 25 stages, beside exact draws.
+"""Baselines on the 10-dimensional linear system: cross entropy, 25 sequences of 25 stages, beside exact draws.
 
-python benchmarks/lds_rivals.py
+python benchmarks/lds_baselines.py
 """
 
 import jax
 import numpy as np
 from jax import numpy as jnp
 
-from pfbr.baselines import BootstrapSMC, DaumHuang, EnKF, Exact, Prior, OptimalSMC
+from pfbr.baselines import BootstrapSMC, DaumHuang, EnKF, Exact, OptimalSMC, Prior
 from pfbr.inference.method import record
 from pfbr.metrics.scores import cross_entropy
 from pfbr.metrics.truth import kalman
 from pfbr.models import LinearDynamics
-from pfbr.particles.resampling import resample
 from pfbr.models.simulate import simulate
+from pfbr.particles.resampling import resample
 
 SEQUENCES, STAGES, TRUE_DRAWS = 25, 25, 2000
 RUNS = [
@@ -23,7 +23,7 @@ RUNS = [
     ("Daum-Huang", DaumHuang(), 256),
     ("bootstrap SMC", BootstrapSMC(), 256),
     ("bootstrap SMC", BootstrapSMC(), 8192),
-    ("never learning", Prior(), 256),
+    ("prior", Prior(), 256),
 ]
 
 
@@ -51,8 +51,9 @@ def main() -> None:
 
             split = [jax.random.split(k, STAGES) for k in (truth_key, resample_key)]
             scores = jax.lax.map(stage, (said.particles, truth, *split))
-            evidence = said.info.get("log_evidence_increment", jnp.full(STAGES, jnp.nan))
-            return *scores, evidence, said.info.get("ess", jnp.full(STAGES, float(num)))
+            gained, size = said.info.log_predictive, said.info.ess
+            evidence = jnp.full(STAGES, jnp.nan) if gained is None else gained
+            return *scores, evidence, jnp.full(STAGES, float(num)) if size is None else size
 
         results = jax.lax.map(score, (jax.random.split(jax.random.key(1), SEQUENCES), streams))
         weighted, equal, evidence, size = (np.asarray(x) for x in results)
