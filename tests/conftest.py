@@ -23,6 +23,15 @@ EDGE = {
     "pfbr.models.checks",
     "pfbr.models.constraints",
     "pfbr.models.unknowns",
+    "pfbr.inference.clock",
+    "pfbr.inference.core",
+    "pfbr.inference.operator_file",
+    "pfbr.inference.registry",
+    "pfbr.inference.rows",
+    "pfbr.inference.run",
+    "pfbr.inference.session",
+    "pfbr.inference.to_arviz",
+    "pfbr.training.fit",
 }
 
 

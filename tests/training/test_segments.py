@@ -5,69 +5,98 @@ import jax
 import numpy as np
 import pytest
 from jax import numpy as jnp
-from weights import operator_of
 
 from pfbr.errors import InputError
-from pfbr.inference.method import record
+from pfbr.inference.method import record, step_key
 from pfbr.inference.operator import gaussian_operator
 from pfbr.metrics.truth import kalman
-from pfbr.models import GaussianMean, LinearDynamics
-from pfbr.models.simulate import simulate
-from pfbr.training.priors import kernel_prior
-from pfbr.training.segments import segment
+from pfbr.models import GaussianMean, LinearDynamics, LogisticRegression
+from pfbr.particles.mixtures import KernelDensity
+from pfbr.training.segments import run_to, segment
+from pfbr.training.tasks import ModelFamily
+from tests.weights import operator_of
 
+KEY = jax.random.key(1)
 MODEL = GaussianMean(2, observation_std=1.0)
-OPERATOR = gaussian_operator()
-OBSERVATIONS = simulate(jax.random.key(0), MODEL, 9).observations
-AT = jnp.array([[0.3, -0.2], [1.0, 1.0], [-0.7, 0.4]])
+
+
+@pytest.fixture(scope="module")
+def task():
+    return jax.jit(lambda key: ModelFamily(MODEL).sample(key, 9))(jax.random.key(0))
+
+
+@pytest.fixture(scope="module")
+def points():
+    return jnp.array([[0.3, -0.2], [1.0, 1.0], [-0.7, 0.4]])
 
 
 @eqx.filter_jit
-def cut_at(cut):
+def cut_at(task, cut, points):
     """The cut is traced: one compilation serves every value."""
-    model, observations = segment(jax.random.key(1), OPERATOR, MODEL, OBSERVATIONS, cut, 3, 64)
-    return model, observations, jax.vmap(model.log_prior)(AT)
+    cut_off = segment(KEY, gaussian_operator(), task, cut, 3, 64)
+    return cut_off, jax.vmap(cut_off.model.log_prior)(points)
 
 
-def test_a_cut_at_zero_starts_from_the_kernel_estimate_of_the_prior():
-    _, observations, log_prior = cut_at(jnp.asarray(0))
-    init_key = jax.random.split(jax.random.key(1))[0]
-    points = OPERATOR.init(init_key, MODEL, 64).particles.points
-    np.testing.assert_allclose(log_prior, jax.vmap(kernel_prior(points).log_density)(AT), rtol=1e-5)
-    np.testing.assert_array_equal(observations, OBSERVATIONS[:3])
+def test_a_cut_at_zero_starts_from_the_kernel_estimate_of_the_prior(task, points):
+    cut_off, log_prior = cut_at(task, jnp.asarray(0), points)
+
+    @jax.jit
+    def expected():
+        start = gaussian_operator().init(step_key(KEY, 0), MODEL, 64).points
+        return jax.vmap(KernelDensity.of(start).log_density)(points)
+
+    np.testing.assert_allclose(log_prior, expected(), rtol=1e-5)
+    np.testing.assert_array_equal(cut_off.observations, task.observations[:3])
 
 
-@pytest.mark.parametrize("cut", [1, 3, 6])
-def test_a_later_cut_starts_from_the_posterior_there(cut):
+def test_a_later_cut_starts_from_the_posterior_there(task, points):
     """The exact operator: the prior of the segment has the mean of the posterior, and its covariance plus h²."""
-    model, observations, _ = cut_at(jnp.asarray(cut))
-    np.testing.assert_array_equal(observations, OBSERVATIONS[cut : cut + 3])
-    truth = jax.tree.map(lambda a: a[cut - 1], kalman(MODEL, OBSERVATIONS))
-    points = model.prior.particles.points
-    np.testing.assert_allclose(jnp.mean(points, 0), truth.mean, atol=0.01)
-    np.testing.assert_allclose(np.cov(points.T, ddof=0), truth.cov, atol=0.01)
-    assert model.dim == 2
-    assert model.log_likelihood(AT[0], AT[1]) == MODEL.log_likelihood(AT[0], AT[1])
+    truths = jax.jit(lambda o: kalman(MODEL, o))(task.observations)
+    for cut in (1, 3, 6):
+        cut_off, _ = cut_at(task, jnp.asarray(cut), points)
+        np.testing.assert_array_equal(cut_off.observations, task.observations[cut : cut + 3])
+        np.testing.assert_array_equal(cut_off.truths, task.truths[cut : cut + 3])
+        kept = np.asarray(cut_off.model.prior.particles.points)
+        np.testing.assert_allclose(kept.mean(0), truths.mean[cut - 1], atol=0.01)
+        np.testing.assert_allclose(np.cov(kept.T, ddof=0), truths.cov[cut - 1], atol=0.01)
+        assert cut_off.model.dim == 2
+        assert cut_off.model.log_likelihood(points[0], points[1]) == MODEL.log_likelihood(points[0], points[1])
 
 
-def test_the_segment_is_a_task_for_any_operator():
-    model, observations, _ = cut_at(jnp.asarray(3))
-    particles = record(jax.random.key(2), OPERATOR, model, observations, 512).particles
-    expected = kalman(MODEL, OBSERVATIONS[:6]).mean[-1]
-    assert np.max(np.abs(jnp.mean(particles.points[-1], 0) - expected)) < 0.15  # its prior is wider by the kernel
+def test_the_particles_at_a_cut_are_those_of_a_recorded_stream(task):
+    """One key protocol: running to the cut is the beginning of running through."""
+    said = record(KEY, gaussian_operator(), MODEL, task.stream, 64).particles
+    there = eqx.filter_jit(run_to)(KEY, gaussian_operator(), task, jnp.asarray(4), 64)
+    np.testing.assert_allclose(there.points, said.points[3], rtol=1e-5, atol=1e-6)
 
 
-def test_no_gradient_reaches_the_operator_before_the_cut():
-    operator = operator_of(0, "paper", MODEL, width=4)
-    weights, rest = eqx.partition(operator, eqx.is_inexact_array)
+def test_the_segment_is_a_task_for_any_operator(task, points):
+    cut_off, _ = cut_at(task, jnp.asarray(3), points)
+    particles = record(jax.random.key(2), gaussian_operator(), cut_off.model, cut_off.stream, 512).particles
+    expected = jax.jit(lambda o: kalman(MODEL, o))(task.observations).mean[5]
+    # its prior is wider by the kernel
+    assert np.max(np.abs(np.mean(particles.points[-1], 0) - expected)) < 0.15
+
+
+def test_inputs_are_cut_with_the_stream():
+    model = LogisticRegression(2)
+    task = eqx.filter_eval_shape(lambda: ModelFamily(model).sample(KEY, 9))
+    cut_off = eqx.filter_eval_shape(lambda t: segment(KEY, gaussian_operator(), t, 2, 3, 8), task)
+    assert cut_off.inputs.shape == (3, 2)
+    assert cut_off.observations.shape == (3, 1)
+
+
+def test_no_gradient_reaches_the_operator_before_the_cut(task, points):
+    weights, rest = eqx.partition(operator_of(0, "paper", MODEL, width=4), eqx.is_inexact_array)
 
     def prior_at(w):
-        model, _ = segment(jax.random.key(1), eqx.combine(w, rest), MODEL, OBSERVATIONS, 2, 3, 8)
-        return model.log_prior(AT[0])
+        return segment(KEY, eqx.combine(w, rest), task, 2, 3, 8).model.log_prior(points[0])
 
     assert all(np.all(leaf == 0) for leaf in jax.tree.leaves(jax.jit(jax.grad(prior_at))(weights)))
 
 
 def test_a_model_with_dynamics_needs_no_segments():
+    model = LinearDynamics.random(0, 2)
+    task = eqx.filter_eval_shape(lambda: ModelFamily(model).sample(KEY, 4))
     with pytest.raises(InputError, match="dynamics"):
-        segment(jax.random.key(0), OPERATOR, LinearDynamics.random(0, 2), jnp.zeros((4, 2)), 0, 2, 8)
+        segment(KEY, gaussian_operator(), eqx.tree_at(lambda t: t.model, task, model), 0, 2, 8)

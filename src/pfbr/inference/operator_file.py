@@ -31,7 +31,7 @@ def load(path: str | os.PathLike) -> Operator:
         )
     try:
         structure = skeleton(described(architecture))  # type: ignore[arg-type]
-    except (KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise FileError(f"{path} describes its network in a way that this pfbr cannot read ({error}).") from None
     return dataclasses.replace(containers.filled(structure, arrays, path), provenance=Provenance(header))
 
