@@ -71,7 +71,7 @@ def evidence(dim: int, seed: int) -> None:
 
 
 def alarms(seed: int) -> None:
-    """Good operators that are not exact: the shipped ones, on streams of models that they serve."""
+    """Good operators that are not exact: the pretrained ones, on streams of models that they serve."""
     mixture, static_2d, training_free = pretrained("mixture"), pretrained("static-2d"), pfbr.gaussian_operator()
     for name, operator, model, at in (
         ("GaussianMean, d = 8; training-free", training_free, GaussianMean(8), None),

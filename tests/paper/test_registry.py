@@ -4,13 +4,15 @@ import dataclasses
 import functools
 import time
 
+import numpy as np
 import pytest
 
+from pfbr.baselines import Tuned
 from pfbr.errors import FileError, InputError
 from pfbr.inference.operator import gaussian_operator
 from pfbr.io.records import Records
 from pfbr.judging.evaluate import evaluate
-from pfbr.paper import registry
+from pfbr.paper import registry, tuned
 from pfbr.paper.contract import CPU, WALL, Results, Run
 from pfbr.paper.experiments import mixture
 from pfbr.paper.trained import Trained
@@ -31,6 +33,7 @@ STAGE = "return Number(document.documentElement.dataset.stage)"
 def tiny(monkeypatch):
     """One candidate to tune, the training-free operator in place of most methods, no costs: quick to compile."""
     monkeypatch.setattr(mixture, "SMC", mixture.SMC[:1])
+    monkeypatch.setattr(tuned, "tune", lambda key, candidates, *_, **__: Tuned(candidates[0], np.zeros(1)))
     monkeypatch.setattr(mixture, "Exact", gaussian_operator)
     monkeypatch.setattr(mixture, "evaluate", functools.partial(evaluate, costs=False))
     monkeypatch.setattr(mixture, "obtain", lambda *_, **__: Trained(gaussian_operator(), 1.0, "needs no training"))

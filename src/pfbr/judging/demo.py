@@ -72,14 +72,14 @@ def run(
     """
     model = GaussianMixture()
     ours = as_method(method, model, history=0)
-    stream_key, truth_key, exact_key, run_key = jax.random.split(jax.random.key(settings.seed), 4)
+    stream_key, truth_key, run_key = jax.random.split(jax.random.key(settings.seed), 3)
     say(f"drawing {settings.num_observations} observations from x = {settings.unknown}")
     observations = _observations(stream_key, model, settings)
 
     say("computing the exact posterior on a grid, after every observation")
     posteriors = eqx.filter_jit(truth.grid)(model, observations)
-    draws = draw_truth(truth_key, model, posteriors, settings.num_truth_draws)
-    exact = jax.vmap(equally_weighted)(draw_truth(exact_key, model, posteriors, settings.num_particles))
+    drawn = draw_truth(truth_key, model, posteriors, settings.num_truth_draws + settings.num_particles)
+    draws, exact = drawn[:, settings.num_particles :], jax.vmap(equally_weighted)(drawn[:, : settings.num_particles])
     window = window_of(model, observations, posteriors, settings)
 
     methods: dict[str, Particles] = {"exact": exact}

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics, LogisticR
 from pfbr.models.base import normal_log_density
 from pfbr.particles.particles import equally_weighted
 from tests.judging.drifting import Drifting
+from tests.weighing import Weighing
 
 SETTINGS = CalibrationSettings(streams=200, length=4, num_particles=64)
 SMALL = CalibrationSettings(streams=200, length=3, num_particles=16)
@@ -57,30 +59,30 @@ class Slope(GaussianMean):
     """The slope of a line, seen at places that come as inputs."""
 
     def log_likelihood(self, x, observation, *, inputs):
-        return normal_log_density(observation, inputs * x, 0.5)
+        return normal_log_density(observation, inputs * x, self.observation_std)
 
     def sample_observation(self, key, x, *, inputs):
-        return inputs * x + 0.5 * jax.random.normal(key, (1,))
+        return inputs * x + self.observation_std * jax.random.normal(key, (1,))
 
     def sample_inputs(self, key):
         return 3.0 * jax.random.normal(key, (1,))
-
-    def linear_gaussian(self, *, inputs):
-        return super().linear_gaussian()._replace(B=inputs[None], R=0.25 * jnp.eye(1))
 
 
 class Unsimulated(GaussianMean):
     sample_observation = pfbr.Model.sample_observation
 
 
-class NanLikelihood(GaussianMean):
+class Faulty(GaussianMean):
+    """NaN added to what it draws, or to its likelihood; one compiled function serves both."""
+
+    drawn: Array = eqx.field(default_factory=lambda: jnp.zeros(()))
+    likelihood: Array = eqx.field(default_factory=lambda: jnp.zeros(()))
+
     def log_likelihood(self, x, observation):
-        return jnp.log(super().log_likelihood(x, observation))
+        return self.likelihood + super().log_likelihood(x, observation)
 
-
-class NanObservation(GaussianMean):
     def sample_observation(self, key, x):
-        return jnp.log(super().sample_observation(key, x))
+        return self.drawn + super().sample_observation(key, x)
 
 
 @pytest.mark.parametrize(
@@ -107,16 +109,17 @@ def test_the_gaussian_flow_passes_and_one_that_is_too_sure_fails(model):
 
 
 def test_what_comes_with_an_observation_reaches_the_method():
-    """Elapsed times and inputs that spread far more than the noise: without them the truths would rank at the ends."""
-    record = calibrate(Drifting(), method="enkf", settings=MORE)
-    assert record.trusted, record.verdict
+    """Draws of the prior are moved by elapsed times and inputs that spread far more than the noise: without them the
+    truths would rank at the ends. As nothing is learned, the likelihood alone is refused."""
+    record = calibrate(Drifting(), method="prior", settings=SMALL)
+    assert record.settings["failed"].keys() == {"likelihood of the data"}
     assert "order_gap" not in record.settings  # in another order the stream is another one
 
 
 def test_covariates_of_a_static_model_go_with_their_observations_in_any_order():
-    record = calibrate(Slope(1), method="exact", settings=MORE)
+    record = calibrate(Slope(1), method=Weighing(), settings=MORE)
     assert record.trusted, record.verdict
-    assert record.settings["order_gap"] < 0.05 < record.settings["noise_gap"]
+    assert record.settings["order_gap"] < 1e-3 < 0.05 < record.settings["noise_gap"]
 
 
 def test_a_method_that_learns_nothing_is_refused_by_the_likelihood_alone():
@@ -174,9 +177,9 @@ def test_what_cannot_be_calibrated_is_told_why():
     with pytest.raises(ModelError, match="sample_observation"):
         calibrate(Unsimulated(1), method="prior", settings=SMALL)
     with pytest.raises(ModelError, match=r"not finite \(simulated stream"):
-        calibrate(NanObservation(1), method="prior", settings=SMALL)
+        calibrate(Faulty(1, drawn=jnp.asarray(jnp.nan)), method="prior", settings=SMALL)
     with pytest.raises(ModelError, match="at the very unknown"):
-        calibrate(NanLikelihood(1), method="prior", settings=SMALL)
+        calibrate(Faulty(1, likelihood=jnp.asarray(jnp.nan)), method="prior", settings=SMALL)
 
 
 def test_records_come_back_and_damaged_ones_are_refused(tmp_path):

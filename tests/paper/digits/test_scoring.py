@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 from jax import numpy as jnp
 
-from pfbr.baselines import OnePassSMC, Prior
+from pfbr.baselines import Prior
 from pfbr.io.records import Measurement
 from pfbr.paper.digits import scoring
 from pfbr.paper.digits.scoring import choose, measurements, predict, worst_starts
 from tests.paper.digits.predictions import predictions
+from tests.weighing import Weighing
 
 
 def found(lines: list[Measurement], metric: str, stage: int | None) -> float:
@@ -46,7 +47,7 @@ def streams(store):
 
 def test_the_best_setting_wins_on_the_tuning_streams(store, streams):
     keys = jax.random.split(jax.random.key(1), 3)
-    best, scores = choose(keys, [Prior(), OnePassSMC(bandwidth=0.5)], store.model, streams, 64)
+    best, scores = choose(keys, [Prior(), Weighing()], store.model, streams, 64)
     assert best == 1
     assert scores[1] < scores[0]
 

@@ -1,13 +1,17 @@
 """What is tested on: angles of its own, and no image twice."""
 
+import functools
+
 import numpy as np
 import pytest
 
 from pfbr.errors import InputError
+from pfbr.paper.digits import tasks
 from pfbr.paper.digits.tasks import unseen_angles, unseen_streams
 
 
-def test_test_tasks_have_their_own_angles_and_no_image_twice():
+def test_test_tasks_have_their_own_angles_and_no_image_twice(monkeypatch):
+    monkeypatch.setattr(tasks, "unseen_images", functools.cache(tasks.unseen_images))  # deformed once
     assert np.allclose(unseen_angles(10), np.arange(-13.5, 14, 3))
     streams, fresh = unseen_streams(0, 2, 3)
     assert streams.shape == (2, 3, 32, 52)

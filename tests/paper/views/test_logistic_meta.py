@@ -6,7 +6,9 @@ from pfbr.io.records import Measurement
 from pfbr.judging.evaluate import SECONDS
 from pfbr.paper.contract import Results, Run
 from pfbr.paper.digits.scoring import measurements
-from pfbr.paper.registry import draw, find
+from pfbr.paper.registry import find
+from pfbr.reporting.figures import draw_figure
+from pfbr.reporting.html import write_page
 from tests.paper.digits.predictions import predictions
 
 META = find("logistic-meta")
@@ -29,11 +31,11 @@ def meta_records(directory, probabilities: dict[str, float]) -> None:
 
 def test_the_page_says_who_is_ahead(tmp_path):
     meta_records(tmp_path / "ahead", {"pfbr-meta": 0.9})
-    page = draw(tmp_path / "ahead")
-    told = META.view(Results(tmp_path / "ahead")).findings
-    assert any("ahead of every other method" in f.text and f.good for f in told if "log score" in f.text)
-    assert page.stat().st_size > 10_000
-    assert (tmp_path / "ahead" / "meta.png").is_file()
+    page = META.view(Results(tmp_path / "ahead"))
+    told = [f for f in page.findings if "log score" in f.text]
+    assert any("ahead of every other method" in f.text and f.good for f in told)
+    assert write_page(tmp_path / "index.html", page).stat().st_size > 10_000
+    assert all(path.is_file() for path in draw_figure(tmp_path, "meta", page.figures["meta"]))
 
 
 def test_the_page_says_who_is_not_behind(tmp_path):

@@ -8,7 +8,7 @@ of uniform ranks are those of a Poisson process, given their number, with indepe
 import numpy as np
 from scipy import special, stats
 
-POINTS = 50  # the ECDF is judged at 1/50 … 49/50
+POINTS = 50  # the ECDF is looked at in 1/50 … 49/50
 
 
 def ecdf(ranks: np.ndarray) -> np.ndarray:
