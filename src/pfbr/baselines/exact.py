@@ -9,7 +9,7 @@ import jax
 from jax import numpy as jnp
 
 from pfbr.baselines import edge
-from pfbr.inference.history import History, check_capacity, empty_history, needs_shape
+from pfbr.inference.history import History, check_capacity, empty_history
 from pfbr.inference.info import Info
 from pfbr.inference.method import Method
 from pfbr.metrics.truth import (
@@ -84,7 +84,7 @@ class Exact(Method):
             return None
         if isinstance(model, StateSpaceModel) or int(model.dim) != 2:
             return "no formula or grid gives its posterior; take long runs of NUTS (`pfbr.metrics.nuts`) as the truth."
-        return needs_shape(model)
+        return None
 
 
 def posterior_on_grid(model: Model, history: History, lower: Point, upper: Point, cells: int) -> GridTruth:

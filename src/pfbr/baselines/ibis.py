@@ -9,7 +9,7 @@ from jax import numpy as jnp
 
 from pfbr.baselines import edge
 from pfbr.flow.likelihood import Likelihood
-from pfbr.inference.history import History, check_capacity, empty_history, needs_shape
+from pfbr.inference.history import History, check_capacity, empty_history
 from pfbr.inference.info import Info, Move
 from pfbr.inference.method import Method
 from pfbr.models.base import Model
@@ -63,7 +63,7 @@ class IBIS(Method):
         return state.current
 
     def unsupported(self, model: Model) -> str | None:
-        return edge.needs_rest(model, "BootstrapSMC") or needs_shape(model)
+        return edge.needs_rest(model, "BootstrapSMC")
 
     def _renew(self, key: Key, model: Model, weighted: Particles, history: History):
         resample_key, moves_key = jax.random.split(key)

@@ -8,16 +8,18 @@ likelihood is never evaluated: pairs (X_i, Y_i) are drawn from the model once, a
 import equinox as eqx
 import jax
 from jax import numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from pfbr.baselines import edge
 from pfbr.errors import InputError
 from pfbr.inference.info import Info
 from pfbr.inference.method import Method
-from pfbr.models.base import Model, has_observations
+from pfbr.models.base import Model, StateSpaceModel, has_observations
+from pfbr.models.conditions import conditions_of, unbound
+from pfbr.models.needs import needs
 from pfbr.particles.density import squared_distances
 from pfbr.particles.particles import Particles, equally_weighted
-from pfbr.typing import Key, Observation, Points
+from pfbr.typing import Key, Observation, Points, Real
 
 Weights = Float[Array, " n"]
 
@@ -50,9 +52,9 @@ class KernelBayes(Method):
     """
 
     num_pairs: int = eqx.field(static=True, default=400)
-    bandwidth: float = 1.0
-    smoothing: float = 1e-2
-    regularisation: float = 1e-2
+    bandwidth: Real = 1.0
+    smoothing: Real = 1e-2
+    regularisation: Real = 1e-2
 
     def init(self, key: Key, model: Model, num_particles: int) -> KernelBayesState:
         edge.accept(self, model, num_particles)
@@ -65,7 +67,7 @@ class KernelBayes(Method):
         pairs = state.pairs
         cross = rbf_gram(pairs.x, pairs.moved, pairs.x_scale)
         mu = embed(pairs, cross @ state.weights, self.smoothing)
-        weights = condition(pairs, mu, observation, self.regularisation)
+        weights = condition(pairs, mu, observation, self.regularisation, conditions_of(model).observed)
         herded = _herded(pairs, weights, state.herded.num_particles)
         return KernelBayesState(pairs, weights, herded), Info(ess=signed_ess(weights))
 
@@ -73,10 +75,12 @@ class KernelBayes(Method):
         return state.herded
 
     def unsupported(self, model: Model) -> str | None:
+        if isinstance(model, StateSpaceModel) and needs(unbound(model), "sample_transition"):
+            return "its pairs move once, when they are simulated, and this model moves otherwise each time; use `kmcf`."
         return needs_simulation(model)
 
 
-def simulate_pairs(key: Key, model: Model, num: int, bandwidth: float | Array) -> Pairs:
+def simulate_pairs(key: Key, model: Model, num: int, bandwidth: Real) -> Pairs:
     """Unknowns from the prior (spread over time where they move), observations of them, and one more move each."""
     if num < 2:
         raise InputError(f"`num_pairs` must be at least 2; got {num}.")
@@ -108,17 +112,26 @@ def rbf_gram(a: Points, b: Float[Array, "m d"], scale: Float[Array, " d"]) -> Fl
     return jnp.exp(-0.5 * squared_distances(a / scale, b / scale))
 
 
-def embed(pairs: Pairs, values: Weights, smoothing: float | Array) -> Weights:
+def embed(pairs: Pairs, values: Weights, smoothing: Real) -> Weights:
     """Weights on the simulated unknowns for an embedding known by its values at them."""
     n = values.shape[0]
     return jnp.linalg.solve(pairs.gram_x + n * smoothing * jnp.eye(n), values)
 
 
-def condition(pairs: Pairs, mu: Weights, observation: Observation, regularisation: float | Array) -> Weights:
-    """Kernel Bayes' rule for a prior with weights μ; the answer sums to one and may be negative in places."""
+def condition(
+    pairs: Pairs, mu: Weights, observation: Observation, regularisation: Real, observed: Bool[Array, "..."] | None
+) -> Weights:
+    """Kernel Bayes' rule for a prior with weights μ; the answer sums to one and may be negative in places.
+
+    What was not `observed` is left out of both kernels, as if pairs had no such component.
+    """
     n = mu.shape[0]
-    weighed = mu[:, None] * pairs.gram_y
-    seen = rbf_gram(pairs.y, observation.reshape(1, -1), pairs.y_scale)[:, 0]
+    gram_y, y_scale = pairs.gram_y, pairs.y_scale
+    if observed is not None:
+        y_scale = jnp.where(observed.reshape(-1), y_scale, jnp.inf)
+        gram_y = rbf_gram(pairs.y, pairs.y, y_scale)
+    weighed = mu[:, None] * gram_y
+    seen = rbf_gram(pairs.y, observation.reshape(1, -1), y_scale)[:, 0]
     w = weighed @ jnp.linalg.solve(weighed @ weighed + regularisation * jnp.eye(n), mu * seen)
     total = jnp.sum(w)
     return w / jnp.where(jnp.abs(total) > 1e-6, total, 1.0)
@@ -146,7 +159,13 @@ def signed_ess(weights: Weights) -> Array:
 
 
 def needs_simulation(model: Model) -> str | None:
-    """The reason to refuse a model that cannot draw observations, or None."""
-    if has_observations(model):
-        return None
-    return "it learns from simulated observations: add `sample_observation(key, x)` to the model."
+    """The reason to refuse a model that cannot draw observations, or draws each from another law, or None."""
+    if not has_observations(model):
+        return "it learns from simulated observations: add `sample_observation(key, x)` to the model."
+    changing = sorted(set(needs(unbound(model), "sample_observation")) - {"params"})
+    if changing:
+        return (
+            f"it learns from pairs simulated once, and `sample_observation` names {', '.join(changing)}: every "
+            "observation would need new ones; use IBIS or BootstrapSMC."
+        )
+    return None

@@ -22,8 +22,9 @@ from pfbr.baselines.kernel_bayes import (
 from pfbr.inference.info import Info
 from pfbr.inference.method import Method
 from pfbr.models.base import Model
+from pfbr.models.conditions import conditions_of
 from pfbr.particles.particles import Particles, equally_weighted
-from pfbr.typing import Key, Observation
+from pfbr.typing import Key, Observation, Real
 
 
 class KernelFilter(Method):
@@ -33,9 +34,9 @@ class KernelFilter(Method):
     """
 
     num_pairs: int = eqx.field(static=True, default=400)
-    bandwidth: float = 1.0
-    smoothing: float = 1e-2
-    regularisation: float = 1e-2
+    bandwidth: Real = 1.0
+    smoothing: Real = 1e-2
+    regularisation: Real = 1e-2
 
     def init(self, key: Key, model: Model, num_particles: int) -> KernelBayesState:
         edge.accept(self, model, num_particles)
@@ -49,7 +50,8 @@ class KernelFilter(Method):
         pairs = state.pairs
         predicted = edge.predict(key, model, state.herded.points)
         values = jnp.mean(rbf_gram(pairs.x, predicted, pairs.x_scale), axis=1)
-        weights = condition(pairs, embed(pairs, values, self.smoothing), observation, self.regularisation)
+        mu, observed = embed(pairs, values, self.smoothing), conditions_of(model).observed
+        weights = condition(pairs, mu, observation, self.regularisation, observed)
         herded = equally_weighted(pairs.x[herd(pairs.gram_x, weights, predicted.shape[0])])
         return KernelBayesState(pairs, weights, herded), Info(ess=signed_ess(weights))
 

@@ -9,13 +9,13 @@ from jax import numpy as jnp
 
 from pfbr.baselines import edge
 from pfbr.baselines.stochastic import positive, posterior_values
-from pfbr.inference.history import History, check_capacity, empty_history, needs_shape
+from pfbr.inference.history import History, check_capacity, empty_history
 from pfbr.inference.info import Info
 from pfbr.inference.method import Method
 from pfbr.models.base import Model
 from pfbr.particles.density import kde_log_density, kde_sample, silverman
 from pfbr.particles.particles import Particles, equally_weighted, ess, normalise
-from pfbr.typing import Key, Observation
+from pfbr.typing import Key, Observation, Real
 
 
 class MirrorState(eqx.Module):
@@ -33,8 +33,8 @@ class MirrorDescent(Method):
     bandwidth: each kernel density widens the posterior, so less than one does better.
     """
 
-    step_size: float = eqx.field(default=0.7, converter=positive("step_size"))
-    smoothing: float = eqx.field(default=0.5, converter=positive("smoothing"))
+    step_size: Real = eqx.field(default=0.7, converter=positive("step_size"))
+    smoothing: Real = eqx.field(default=0.5, converter=positive("smoothing"))
     steps: int = eqx.field(static=True, default=4, converter=positive("steps"))
     batch: int | None = eqx.field(static=True, default=None)
     capacity: int = eqx.field(static=True, default=256, converter=check_capacity)
@@ -66,4 +66,4 @@ class MirrorDescent(Method):
         return state.current
 
     def unsupported(self, model: Model) -> str | None:
-        return edge.needs_rest(model, "BootstrapSMC") or needs_shape(model)
+        return edge.needs_rest(model, "BootstrapSMC")

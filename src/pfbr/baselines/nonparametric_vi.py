@@ -11,13 +11,13 @@ from jaxtyping import Array, Float
 
 from pfbr.baselines import edge
 from pfbr.baselines.stochastic import positive
-from pfbr.inference.history import History, check_capacity, empty_history, needs_shape
+from pfbr.inference.history import History, check_capacity, empty_history
 from pfbr.inference.info import Info
 from pfbr.inference.method import Method
 from pfbr.models.base import Model
 from pfbr.particles.density import squared_distances
 from pfbr.particles.particles import Particles, equally_weighted
-from pfbr.typing import Key, Observation, Points
+from pfbr.typing import Key, Observation, PerParticle, Points, Real, Support
 
 
 class MixtureState(eqx.Module):
@@ -37,7 +37,7 @@ class NonparametricVI(Method):
     """
 
     components: int = eqx.field(static=True, default=16, converter=positive("components"))
-    rate: float = eqx.field(default=0.05, converter=positive("rate"))
+    rate: Real = eqx.field(default=0.05, converter=positive("rate"))
     steps: int = eqx.field(static=True, default=50, converter=positive("steps"))
     batch: int = eqx.field(static=True, default=16, converter=positive("batch"))
     capacity: int = eqx.field(static=True, default=256, converter=check_capacity)
@@ -95,10 +95,10 @@ class NonparametricVI(Method):
         return state.draws
 
     def unsupported(self, model: Model) -> str | None:
-        return edge.needs_rest(model, "EnKF") or needs_shape(model)
+        return edge.needs_rest(model, "EnKF")
 
 
-def _log_mixture(at: Points, at_variances: Array, centres: Points, variances: Array) -> Array:
+def _log_mixture(at: Points, at_variances: PerParticle, centres: Support, variances: Float[Array, " s"]) -> PerParticle:
     """log mean_j N(at_i; centre_j, (at_variance_i + variance_j) I)"""
     total = at_variances[:, None] + variances[None, :]
     d = at.shape[1]

@@ -10,12 +10,12 @@ from jax import numpy as jnp
 
 from pfbr.baselines import edge
 from pfbr.baselines.stochastic import positive, posterior_scores
-from pfbr.inference.history import History, check_capacity, empty_history, needs_shape
+from pfbr.inference.history import History, check_capacity, empty_history
 from pfbr.inference.info import Info
 from pfbr.inference.method import Method
 from pfbr.models.base import Model
 from pfbr.particles.particles import Particles, equally_weighted
-from pfbr.typing import Key, Observation, Points
+from pfbr.typing import Key, Observation, Points, Real
 
 
 class ChainsState(eqx.Module):
@@ -33,7 +33,7 @@ class SGLD(Method):
     result by a share of about ε/4.
     """
 
-    step_size: float = eqx.field(default=0.1, converter=positive("step_size"))
+    step_size: Real = eqx.field(default=0.1, converter=positive("step_size"))
     steps: int = eqx.field(static=True, default=20, converter=positive("steps"))
     batch: int | None = eqx.field(static=True, default=None)
     capacity: int = eqx.field(static=True, default=256, converter=check_capacity)
@@ -59,4 +59,4 @@ class SGLD(Method):
         return equally_weighted(state.points)
 
     def unsupported(self, model: Model) -> str | None:
-        return edge.needs_rest(model, "BootstrapSMC") or needs_shape(model)
+        return edge.needs_rest(model, "BootstrapSMC")

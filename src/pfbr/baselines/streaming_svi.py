@@ -16,7 +16,7 @@ from pfbr.inference.info import Info
 from pfbr.inference.method import Method
 from pfbr.models.base import Model, offers
 from pfbr.particles.particles import Particles, equally_weighted
-from pfbr.typing import Key, Observation, Point
+from pfbr.typing import Key, Observation, Point, Real
 
 
 class GaussianState(eqx.Module):
@@ -35,7 +35,7 @@ class StreamingSVI(Method):
     """
 
     full_rank: bool = eqx.field(static=True, default=True)
-    rate: float = eqx.field(default=0.03, converter=positive("rate"))
+    rate: Real = eqx.field(default=0.03, converter=positive("rate"))
     steps: int = eqx.field(static=True, default=100, converter=positive("steps"))
     samples: int = eqx.field(static=True, default=32, converter=positive("samples"))
 

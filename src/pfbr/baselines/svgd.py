@@ -17,7 +17,7 @@ from pfbr.inference.method import Method
 from pfbr.models.base import Model
 from pfbr.particles.density import squared_distances
 from pfbr.particles.particles import Particles, equally_weighted
-from pfbr.typing import Key, Observation, Points
+from pfbr.typing import Key, Observation, Points, Real
 
 
 class SVGD(Method):
@@ -26,7 +26,7 @@ class SVGD(Method):
     k is Gaussian with h² = median² / (2 log(N + 1)), as in the paper. `step_size` ε, `steps` for each observation.
     """
 
-    step_size: float = eqx.field(default=0.3, converter=positive("step_size"))
+    step_size: Real = eqx.field(default=0.3, converter=positive("step_size"))
     steps: int = eqx.field(static=True, default=20, converter=positive("steps"))
     batch: int | None = eqx.field(static=True, default=None)
     capacity: int = eqx.field(static=True, default=256, converter=check_capacity)

@@ -71,7 +71,7 @@ class GridTruth(Truth):
         return jnp.where(inside, self.log_mass[cell[:, 0], cell[:, 1]] - jnp.sum(jnp.log(size)), -jnp.inf)
 
     @property
-    def mean(self) -> Point:
+    def mean(self) -> Float[Array, "... 2"]:
         g = self.log_mass.shape[-1]
         mass = jnp.exp(self.log_mass)
         centres = (jnp.arange(g) + 0.5) / g
