@@ -26,8 +26,8 @@ class CloudDensity(eqx.Module):
     centres: Array  # (m, d), whitened
     log_weights: Array  # (m,), normalised
     width: Array
-    defensive: Array  # mass and width of the Gaussian that gives the density its tails
-    breadth: Array
+    defensive: Array | float  # mass and width of the Gaussian that gives the density its tails
+    breadth: Array | float
 
     def __call__(self, points: Array) -> Array:
         z = self.whitening.whiten(points)

@@ -17,6 +17,7 @@ from pfbr.inference.adaptive.filter.ensemble import PER_DIMENSION, ensemble_upda
 from pfbr.particles.particles import ess
 from pfbr.particles.particles import normalise as normalised
 from pfbr.particles.whitening import whitening_of
+from pfbr.typing import Real
 
 WEIGHED, FLOWED, TEMPERED, SECOND_LOOK, OVERSAMPLED = 0, 1, 2, 3, 4
 
@@ -24,15 +25,15 @@ WEIGHED, FLOWED, TEMPERED, SECOND_LOOK, OVERSAMPLED = 0, 1, 2, 3, 4
 class Settings(eqx.Module):
     """Thresholds are traced, so that trying others compiles nothing anew; counts set shapes and loops."""
 
-    stay: float = 0.5  # ESS that weighing must leave: below, estimates lose more than moves cost
-    flow: float = 0.9  # ESS that a flow must leave: at 0.4 and 0.8 it loses to tempering
-    temper: float = 0.5  # ESS that one tempering round leaves
-    ancestors: float = 0.5  # ESS that further draws must leave among the particles they come from
-    misfit: float = 0.02  # nats by which a likelihood may miss being quadratic and still count as one
-    surprise: float = 8.0  # nats below what the cloud's own draws would score
-    defensive: float = 0.02  # mass of the wide Gaussian in the cloud's density: tails for surprises
-    breadth: float = 2.0  # its width
-    slack: float = 1.0  # standard errors by which wider kernels may be less likely than the best
+    stay: Real = 0.5  # ESS that weighing must leave: below, estimates lose more than moves cost
+    flow: Real = 0.9  # ESS that a flow must leave: at 0.4 and 0.8 it loses to tempering
+    temper: Real = 0.5  # ESS that one tempering round leaves
+    ancestors: Real = 0.5  # ESS that further draws must leave among the particles they come from
+    misfit: Real = 0.02  # nats by which a likelihood may miss being quadratic and still count as one
+    surprise: Real = 8.0  # nats below what the cloud's own draws would score
+    defensive: Real = 0.02  # mass of the wide Gaussian in the cloud's density: tails for surprises
+    breadth: Real = 2.0  # its width
+    slack: Real = 1.0  # standard errors by which wider kernels may be less likely than the best
     moves: int = eqx.field(static=True, default=4)  # Metropolis moves after each resampling
     rounds: int = eqx.field(static=True, default=12)  # tempering rounds at most: a bound on the time of a step
     oversample: int = eqx.field(static=True, default=16)  # draws of the dynamics from each particle; 0: never
