@@ -289,11 +289,6 @@ WRONG = {
         InputError,
         "dynamics",
     ),
-    "no steps": (lambda folder: TrainingSettings(steps=0), InputError, "steps"),
-    "negative minutes": (lambda folder: TrainingSettings(minutes=-1.0), InputError, "minutes"),
-    "one particle": (lambda folder: TrainingSettings(num_particles=1), InputError, "num_particles"),
-    "no batch": (lambda folder: TrainingSettings(batch=0), InputError, "batch"),
-    "unknown priors": (lambda folder: TrainingSettings(priors="flat"), InputError, "generative"),
 }
 
 
