@@ -60,7 +60,7 @@ def continued_log_density(anchors: Points, values: PerParticle, at: Float[Array,
     return jnp.minimum(value, jnp.max(values) + 1.0) - 0.5 * (beyond / FALL) ** 2
 
 
-def _quadratic(w: Points, *, crossed: bool) -> Points:
+def _quadratic(w: Points, *, crossed: bool) -> Float[Array, "n q"]:
     products = (
         jnp.stack([w[:, i] * w[:, j] for i in range(w.shape[1]) for j in range(i, w.shape[1])], 1) if crossed else w**2
     )

@@ -50,10 +50,11 @@ def whitening_of(points: Points, weights: PerParticle | None = None, *, shrink: 
     centred = points - mean
     largest = jnp.max(jnp.abs(jnp.where(share[:, None] > 0, centred, 0.0)), axis=0)
     # the unit of each coordinate, a power of two: squares then neither overflow nor vanish
-    unit = jnp.exp2(jnp.ceil(jnp.log2(jnp.maximum(largest, jnp.finfo(points.dtype).tiny))))
+    reach = jnp.where(largest > 0, largest, 1.0)
+    unit = jax.lax.stop_gradient(jnp.exp2(jnp.ceil(jnp.log2(reach))))
     scaled = centred / unit
-    std = jnp.sqrt(share @ scaled**2)
-    std = jnp.where(std > 0, std, 1.0)
+    variance = share @ scaled**2
+    std = jnp.sqrt(jnp.where(variance > 0, variance, 1.0))  # chosen before the root, whose slope at zero is none
     standard = scaled / std
     correlation = (share[:, None] * standard).T @ standard
     drawn = 0.5 * max(0.0, 1.0 - (n - 1) / (2 * d)) if shrink else 0.0  # from shapes alone: no branch at run time

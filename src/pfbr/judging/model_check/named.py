@@ -51,7 +51,7 @@ def free_labels(model: Model) -> list[str]:
     """A name for each free number."""
     unknowns = Unknowns.of(model)
     if unknowns is None:
-        return [f"x[{i}]" for i in range(int(model.dim))]  # type: ignore[attr-defined]
+        return [f"x[{i}]" for i in range(int(model.dim))]
     found = []
     for name, part in zip(unknowns.names, unknowns.parts, strict=True):
         scale = "" if isinstance(part, Free) else " (free scale)"
