@@ -19,6 +19,7 @@ from jaxtyping import Array
 from pfbr.inference.adaptive.filter.affine_flow import Quadratic, affine_flow, posterior_map, quadratic
 from pfbr.inference.adaptive.filter.cloud import Cloud
 from pfbr.particles.whitening import whitening_of
+from pfbr.typing import Real
 
 PER_DIMENSION = 30  # with 25 (d = 10, N = 256) weights still lose the track of Lorenz-96; with 33 (d = 3) they win
 # of the covariance where N ≥ d: without, one track in ten is lost (d = 10, N = 100: worst 3.1 against 0.94)
@@ -69,7 +70,7 @@ def rotated(key: Array, cloud: Cloud) -> Cloud:
     return cloud.at(cloud.mean + deviations)
 
 
-def ensemble_update(key: Array, cloud: Cloud, value_and_score, misfit: float) -> tuple[Cloud, Array]:
+def ensemble_update(key: Array, cloud: Cloud, value_and_score, misfit: Real) -> tuple[Cloud, Array]:
     """The cloud after the observation, and the log predictive density of a Gaussian with its moments."""
     n, d = cloud.points.shape
     seen = quadratic(cloud.points, cloud.weights, value_and_score)
