@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 
 # Most of the time of a test is compilation, so that code is compiled without optimising it: in a third of the time,
-# with the same numbers but for rounding. What computes for minutes is better off with `XLA_FLAGS= pytest …`. The names are
-# those of the jaxlib in requirements.lock; one that does not know a flag stops at once and says so.
+# with the same numbers but for rounding. What computes for minutes is better off with `XLA_FLAGS= pytest …`. The names
+# are those of the jaxlib in requirements.lock; one that does not know a flag stops at once and says so.
 CHEAP_COMPILATION = (
     "--xla_backend_optimization_level=0",
     "--xla_llvm_disable_expensive_passes=true",
