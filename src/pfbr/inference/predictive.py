@@ -11,6 +11,7 @@ plain mixture wins wherever the law is not exactly in the family, so that a filt
 import equinox as eqx
 import jax
 from jax import numpy as jnp
+from jaxtyping import Array, Float
 
 from pfbr.models.base import StateSpaceModel, offers
 from pfbr.particles.density import kde_log_density, silverman, squared_distances
@@ -107,8 +108,8 @@ def _widened(raw: GaussianPredictive, mean: Point, spread: Matrix, width: Scalar
 
 
 def predictive_log_density(
-    model: StateSpaceModel, before: Points, predicted: Points, at: Points, *, how: str = "mixture"
-) -> PerParticle:
+    model: StateSpaceModel, before: Points, predicted: Points, at: Float[Array, "m d"], *, how: str = "mixture"
+) -> Float[Array, " m"]:
     """log p(x_m | o_1 … o_{m−1}) at the rows of `at`, from the particles `before` the transition and `predicted` by it.
 
     The mixture 1/N Σ_n p(x | x_{m−1}^n) is the law the moved particles were drawn from; in ten dimensions it is far
