@@ -180,6 +180,58 @@ def test_no_file_is_too_long():
     assert {module: length for module, length in lengths.items() if length > 350} == {}
 
 
+# Where the questions about a file are asked, if not in the test of its own name: where one table asks many files the
+# same, or where a file is part of a larger answer. A folder ends with a dot.
+ASKED_IN = {
+    "baselines.": "baselines/test_contract.py",
+    "cli.bench": "cli/test_commands.py",
+    "errors": "cli/test_commands.py",
+    "flow.velocities.": "flow/test_divergence.py",
+    "inference.adaptive.": "inference/test_conditions_kalman.py",
+    "inference.collocation.": "inference/collocation/test_method.py",
+    "inference.core": "inference/test_session.py",
+    "inference.info": "inference/test_draws.py",
+    "inference.method": "inference/test_session.py",
+    "inference.posterior": "inference/test_draws.py",
+    "inference.pretrained.catalogue": "inference/test_golden.py",
+    "inference.provenance": "inference/test_operator_file.py",
+    "inference.rows": "inference/test_session.py",
+    "inference.run": "inference/test_session.py",
+    "judging.bench": "cli/test_commands.py",
+    "judging.calibration.order_gap": "judging/calibration/test_calibrate.py",
+    "judging.model_check.": "judging/model_check/test_check.py",
+    "judging.stages": "judging/test_evaluate.py",
+    "models.gaussian_mean": "models/test_built_in.py",
+    "models.gaussian_mixture": "models/test_built_in.py",
+    "models.linear_dynamics": "models/test_built_in.py",
+    "models.logistic_regression": "models/test_built_in.py",
+    "paper.": "paper/test_registry.py",
+    "reporting.comparison_figure": "judging/test_compare.py",
+    "reporting.demo_figure": "reporting/test_demo_page.py",
+    "reporting.parts": "reporting/test_html.py",
+    "training.objectives.base": "training/test_fit.py",
+    "training.state": "training/test_fit.py",
+    "training.step": "training/test_fit.py",
+    "typing": "conftest.py",
+    "version": "packaging/test_metadata.py",
+}
+
+
+def test_every_file_is_tested_where_one_looks_for_it():
+    tests = ROOT / "tests"
+    lost = []
+    for module, path in FILES.items():
+        inner = module.removeprefix("pfbr.")
+        own = tests.joinpath(*inner.split(".")[:-1], f"test_{path.stem}.py")
+        named = [
+            where for name, where in ASKED_IN.items() if inner == name or (name[-1] == "." and inner.startswith(name))
+        ]
+        if path.name != "__init__.py" and not own.exists() and not any((tests / where).exists() for where in named):
+            lost.append(module)
+    assert lost == [], "write tests/…/test_NAME.py, or say in ASKED_IN where they are asked"
+    assert [name for name in ASKED_IN if name[-1] != "." and f"pfbr.{name}" not in FILES] == [], "gone"
+
+
 HEAVY = [
     "typer",
     "rich",
