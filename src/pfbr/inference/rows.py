@@ -14,6 +14,7 @@ from pfbr.checks import as_array
 from pfbr.errors import InputError
 from pfbr.inference.clock import elapsed_times
 from pfbr.inference.method import Given, Stream
+from pfbr.inference.whole_inputs import as_whole, needs_whole_inputs
 from pfbr.models.base import Model
 from pfbr.models.checks import checked_observation, checked_observations
 from pfbr.models.conditions import Conditions, bind, example_of, observation_shape
@@ -51,6 +52,7 @@ class RowReader:
         self._always_masked = "observed" in needs(model, "log_likelihood")
         self._shape = observation_shape(model)
         self._inputs: Any = None  # their shapes, once seen
+        self._whole: bool | None = None  # whether inputs are whole numbers, such as the index of a sensor
         self._may_have_gaps: bool | None = None  # found out when the first one comes
 
     def read(self, observation: Numbers | None, *, dt: float | None, inputs: Any) -> Row:
@@ -60,7 +62,7 @@ class RowReader:
                 "before one has come: pass NaN in its shape."
             )
         array = checked_observation(self.model, self._shape, observation)
-        inputs = self._checked_inputs(inputs)
+        inputs = self._checked_inputs(inputs, array.shape)
         if self._shape is None and observation is not None:
             self._shape = array.shape
         seen = ~np.isnan(array)
@@ -78,7 +80,7 @@ class RowReader:
         lead = array.shape[:2] if many else array.shape[:1]
         if self._shape is None:
             self._shape = array.shape[len(lead) :]
-        inputs = self._checked_inputs(inputs, lead=lead)
+        inputs = self._checked_inputs(inputs, self._shape, lead)
         seen = ~np.isnan(array)
         inner = tuple(range(len(lead), array.ndim))
         partial = seen.any(axis=inner) & ~seen.all(axis=inner) if inner else np.zeros(lead, bool)
@@ -117,7 +119,7 @@ class RowReader:
         each = [elapsed_times(row, lead[1], start=start, time_unit=time_unit) for row in rows]
         return jnp.asarray(np.stack(each), dtype)
 
-    def _checked_inputs(self, inputs: Any, lead: tuple[int, ...] = ()) -> Any:
+    def _checked_inputs(self, inputs: Any, shape: tuple[int, ...], lead: tuple[int, ...] = ()) -> Any:
         name = type(self.model).__name__
         if inputs is None:
             if self._needs_inputs:
@@ -135,6 +137,11 @@ class RowReader:
         inputs = jax.tree.map(
             lambda leaf: as_array(leaf, "inputs"), inputs, is_leaf=lambda leaf: isinstance(leaf, list)
         )
+        if self._whole is None:
+            one = jax.tree.map(lambda leaf: leaf[(0,) * len(lead)], inputs)
+            self._whole = needs_whole_inputs(self.model, one, shape)
+        if self._whole:
+            inputs = jax.tree.map(as_whole, inputs)
         shapes = jax.tree.map(lambda leaf: leaf.shape[len(lead) :], inputs)
         for leaf in jax.tree.leaves(inputs):
             if leaf.shape[: len(lead)] != lead:

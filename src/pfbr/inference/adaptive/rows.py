@@ -22,7 +22,8 @@ def row_of(model: Model, observation: Observation) -> Row:
     shape = jnp.shape(observation)
     observed = jnp.ones(shape, bool) if given.observed is None else jnp.asarray(given.observed)
     dtype = jnp.result_type(float)
-    cast = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), (given.dt, given.time, given.inputs))
+    real = lambda leaf: jnp.asarray(leaf, dtype if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact) else None)
+    cast = jax.tree.map(real, (given.dt, given.time, given.inputs))
     return Row(jnp.asarray(observation, dtype), Conditions(*cast, observed, given.params))
 
 
