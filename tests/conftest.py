@@ -32,11 +32,13 @@ EDGE = {
     "pfbr.models.unknowns",
     "pfbr.inference.clock",
     "pfbr.inference.core",
+    "pfbr.inference.described",
     "pfbr.inference.operator_file",
     "pfbr.inference.registry",
     "pfbr.inference.rows",
     "pfbr.inference.run",
     "pfbr.inference.session",
+    "pfbr.inference.session_file",
     "pfbr.inference.to_arviz",
     "pfbr.training.fit",
 }

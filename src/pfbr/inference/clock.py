@@ -22,13 +22,13 @@ class Clock:
             raise InputError(f"`time_unit` must be one of {', '.join(UNITS)}; got {time_unit!r}.")
         self.time_unit = time_unit
         self.start = start
-        self._zero = self._moment(start)
+        self.zero = self._moment(start)
         self.now = 0.0  # since the start, in the units of dt
 
     def elapsed(self, time: Any) -> float:
         """From the start to `time`, in the units of dt; float64."""
         moment = self._moment(time)
-        if isinstance(moment, np.datetime64) != isinstance(self._zero, np.datetime64):
+        if isinstance(moment, np.datetime64) != isinstance(self.zero, np.datetime64):
             if isinstance(moment, np.datetime64):
                 raise InputError(
                     f"`time` is a date ({time}) and the session's `start` is {self.start!r}: give the session a date "
@@ -36,9 +36,9 @@ class Clock:
                 )
             raise InputError(f"the session's `start` is a date ({self.start}); `time` is {time!r}. Give a date.")
         if isinstance(moment, np.datetime64):
-            seconds = (moment - self._zero) / np.timedelta64(1, "us") * 1e-6
+            seconds = (moment - self.zero) / np.timedelta64(1, "us") * 1e-6
             return float(seconds / UNITS[self.time_unit or "s"])
-        return float(moment - self._zero)
+        return float(moment - self.zero)
 
     def _moment(self, time: Any) -> Any:
         if isinstance(time, datetime.datetime) and time.tzinfo is not None:

@@ -2,12 +2,16 @@
 
 import dataclasses
 import os
+from typing import Any
+
+import numpy as np
 
 from pfbr.errors import FileError, InputError
 from pfbr.inference.architectures import NAMES, described, skeleton
 from pfbr.inference.operator import Operator
 from pfbr.inference.provenance import Provenance
 from pfbr.io import containers
+from pfbr.io.files import write_bytes
 
 
 def save(path: str | os.PathLike, operator: Operator) -> None:
@@ -17,12 +21,24 @@ def save(path: str | os.PathLike, operator: Operator) -> None:
             "only operators made by pfbr.fit can be saved: a training-free one has nothing to save "
             f'(method="gaussian" makes it again); got {type(operator).__name__}.'
         )
-    containers.write(path, "operator", operator.provenance.document, containers.named_leaves(operator))
+    write_bytes(path, to_bytes(operator))
 
 
 def load(path: str | os.PathLike) -> Operator:
     """The operator that `save` wrote."""
-    header, arrays = containers.read(path, "operator")
+    return _operator(*containers.read(path, "operator"), path)
+
+
+def to_bytes(operator: Operator) -> bytes:
+    """The content of a file with this operator, for files that hold one among other things."""
+    return containers.to_bytes("operator", operator.provenance.document, containers.named_leaves(operator))
+
+
+def from_bytes(content: bytes, source: str) -> Operator:
+    return _operator(*containers.from_bytes(content, "operator", source), source)
+
+
+def _operator(header: dict[str, Any], arrays: dict[str, np.ndarray], path: str | os.PathLike) -> Operator:
     architecture = header.get("architecture")
     kind = architecture.get("name") if isinstance(architecture, dict) else None
     if kind not in NAMES:

@@ -83,5 +83,20 @@ def _named(name: str | os.PathLike, model: Model, history: int) -> Any:
     raise InputError(f"there is no method {name!r}; there are {known}, and operators in .pfbr files.")
 
 
+def method_class(name: Any) -> type[Method] | None:
+    """The class of this name, of ours or of a rival's: for files that describe a method. None: there is none."""
+    from pfbr.inference.adaptive.method import Adaptive
+    from pfbr.inference.collocation.method import CollocationOperator
+    from pfbr.inference.corrected import Corrected
+    from pfbr.inference.nested import Nested
+    from pfbr.inference.operator import Operator
+
+    own = {cls.__name__: cls for cls in (Adaptive, CollocationOperator, Corrected, Nested, Operator)}
+    if name in own:
+        return own[name]
+    found = getattr(importlib.import_module("pfbr.baselines"), str(name), None)
+    return found if isinstance(found, type) and issubclass(found, Method) else None
+
+
 def _name(method: Any) -> str:
     return repr(os.fspath(method)) if isinstance(method, str | os.PathLike) else type(method).__name__

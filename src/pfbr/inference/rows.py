@@ -55,6 +55,11 @@ class RowReader:
         self._whole: bool | None = None  # whether inputs are whole numbers, such as the index of a sensor
         self._may_have_gaps: bool | None = None  # found out when the first one comes
 
+    def resume(self, row: Row) -> None:
+        """Expect rows like this one, which was read before."""
+        self._shape = np.shape(row.observation)
+        self._inputs = None if row.inputs is None else jax.tree.map(np.shape, row.inputs)
+
     def read(self, observation: Numbers | None, *, dt: float | None, inputs: Any) -> Row:
         if self._shape is None and observation is None:
             raise InputError(

@@ -1,5 +1,6 @@
 """One observation at a time: a posterior that is updated as they come in."""
 
+import os
 from collections import deque
 from typing import Any
 
@@ -9,13 +10,17 @@ import numpy as np
 
 from pfbr.checks import checked_count, checked_key, checked_num_particles
 from pfbr.errors import InputError
+from pfbr.inference import session_file
 from pfbr.inference.clock import Clock
+from pfbr.inference.fingerprint import Fingerprint, fingerprint
 from pfbr.inference.info import Info
 from pfbr.inference.method import Method, State, advance, start, step_key, try_weighing
 from pfbr.inference.posterior import Posterior
 from pfbr.inference.refusal import refuse_without_posterior
 from pfbr.inference.registry import as_method
 from pfbr.inference.rows import Row, RowReader
+from pfbr.inference.session_file import Moment, SavedSession
+from pfbr.io.files import write_bytes
 from pfbr.models.base import Model, StateSpaceModel
 from pfbr.models.checks import checked_methods_of, checked_model
 from pfbr.models.inverse_likelihood import InverseLikelihood
@@ -35,15 +40,6 @@ def _step(key, number, method: Method, model: Model, state: State, row: Row):
 def _weigh(key, number, method: Method, model: Model, state: State, row: Row):
     """The cheap first try of the same step, compiled apart: it answers while the rest need not exist yet."""
     return try_weighing(step_key(key, number), method, model, state, row.observation, row.given)
-
-
-class _Kept(eqx.Module):
-    """What `retract()` goes back to."""
-
-    state: State
-    stage: int
-    now: float
-    log_evidence: float
 
 
 class Session:
@@ -78,7 +74,9 @@ class Session:
         self._state: State | None = None  # made when first asked for: rows tell shapes that a model may not
         self.stage = 0
         self.log_evidence = 0.0
-        self._past: deque[_Kept] = deque(maxlen=undo)
+        self._past: deque[Moment] = deque(maxlen=undo)  # what `retract()` goes back to
+        self._example: Row | None = None  # the row that the state was made for
+        self._fingerprint: Fingerprint | None = None  # of the model, once it was asked for
 
     def update(self, observation: Numbers | None, *, time: Any = None, inputs: Any = None) -> Posterior:
         """The posterior after one more observation; None or NaN: what was not observed.
@@ -111,15 +109,76 @@ class Session:
             if self.stage == 0:
                 why = "there has been no observation yet; update it first"
             raise InputError(f"this session has nothing to retract: {why}.")
-        kept = self._past.pop()
-        self._state, self.stage, self.log_evidence = kept.state, kept.stage, kept.log_evidence
-        self._clock.now = kept.now
+        self._go_back(self._past.pop())
         return self.posterior
 
     @property
     def posterior(self) -> Posterior:
         """The current posterior, before or after any update."""
         return self._posterior(Info())
+
+    def save(self, path: str | os.PathLike, *, undo: bool = True) -> None:
+        """Write the session to one file, whole or not at all, to go on from there bit for bit.
+
+        The method and the kept past are inside, the model is not. Without `undo` a restored session cannot take back
+        what came before.
+        """
+        write_bytes(path, self.to_bytes(undo=undo))
+
+    def to_bytes(self, *, undo: bool = True) -> bytes:
+        """What `save` writes."""
+        return session_file.to_bytes(self._saved(undo), self.model)
+
+    @classmethod
+    def restore(cls, path: str | os.PathLike, model: Model) -> "Session":
+        """The session that `save` wrote; another model than that one's is refused with what differs."""
+        return cls._resumed(session_file.read(path, checked_model(model)), model)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, model: Model) -> "Session":
+        """The session that `to_bytes` wrote."""
+        return cls._resumed(session_file.from_bytes(data, checked_model(model)), model)
+
+    def _saved(self, undo: bool) -> SavedSession:
+        if self._fingerprint is None or (self._fingerprint.row is None and self._example is not None):
+            self._fingerprint = fingerprint(self.model, self._example)
+        return SavedSession(
+            self.method,
+            self._key,
+            self.num_particles,
+            self._past.maxlen or 0,
+            self._clock.zero,
+            self._clock.time_unit,
+            self._example,
+            None if self._state is None else self._moment(self._state),
+            list(self._past) if undo else [],
+            self._fingerprint,
+        )
+
+    @classmethod
+    def _resumed(cls, saved: SavedSession, model: Model) -> "Session":
+        session = cls(
+            model,
+            method=saved.method,
+            key=saved.key,
+            num_particles=saved.num_particles,
+            start=saved.start,
+            time_unit=saved.time_unit,
+            undo=saved.undo,
+        )
+        session._fingerprint, session._example = saved.fingerprint, saved.example
+        session._past.extend(saved.past)
+        if saved.example is not None:
+            session._rows.resume(saved.example)
+        if saved.current is not None:
+            session._go_back(saved.current)
+        return session
+
+    def _moment(self, state: State) -> Moment:
+        return Moment(state, self.stage, self._clock.now, self.log_evidence)
+
+    def _go_back(self, to: Moment) -> None:
+        self._state, self.stage, self._clock.now, self.log_evidence = to.state, to.stage, to.now, to.log_evidence
 
     def _downdated(self, observation: Numbers, inputs: Any) -> Posterior:
         if isinstance(self.model, StateSpaceModel):
@@ -146,6 +205,7 @@ class Session:
             first = row or self._rows.example()
             shape = np.shape(first.observation)
             example = first.conditions(self.model)
+            self._example = first
             self._state = _start(self._key, self.method, self.model, self.num_particles, example, shape)
         return self._state
 
@@ -160,7 +220,7 @@ class Session:
 
     def _keep(self, state: State, stage: int, now: float, info: Info) -> None:
         assert self._state is not None  # `_moved_on` made it
-        self._past.append(_Kept(self._state, self.stage, self._clock.now, self.log_evidence))
+        self._past.append(self._moment(self._state))
         self._state, self.stage, self._clock.now = state, stage, now
         if info.log_predictive is not None:
             self.log_evidence += float(info.log_predictive)  # float64 on the host

@@ -21,6 +21,13 @@ _WHERE_FROM = {
     "operator": "An operator is what `pfbr train --out` or pfbr.save writes.",
     "checkpoint": "A checkpoint is what training writes while it runs; `resume` goes on from it.",
     "session": "A session is what Session.save writes.",
+    "panel": "A panel is what Panel.save writes.",
+}
+_MADE_BY = {
+    "operator": "`pfbr train SPEC --out FILE` makes one",
+    "checkpoint": "start without `resume` to make one",
+    "session": "`session.save(path)` makes one",
+    "panel": "`panel.save(path)` makes one",
 }
 
 
@@ -48,7 +55,7 @@ def read(path: str | os.PathLike, kind: str) -> tuple[dict[str, Any], dict[str, 
             raise FileError(f"{path} has {path.stat().st_size} bytes, more than any pfbr file ({LARGEST}).")
         content = path.read_bytes()
     except FileNotFoundError:
-        made = "`pfbr train SPEC --out FILE` makes one" if kind == "operator" else "start without `resume` to make one"
+        made = _MADE_BY.get(kind, _MADE_BY["checkpoint"])
         raise FileError(f"there is no file {path}. Check the path; {made}.") from None
     except OSError as error:
         if isinstance(error, FileError):
