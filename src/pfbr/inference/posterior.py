@@ -9,6 +9,7 @@ import numpy as np
 from pfbr.errors import InputError
 from pfbr.inference.draws import Draws
 from pfbr.inference.info import FIELDS, Info, Move
+from pfbr.inference.smoothing.result import Smoothed
 from pfbr.models.unknowns import Unknowns
 from pfbr.particles.particles import Particles, weighted_cov
 from pfbr.typing import Numbers
@@ -113,11 +114,21 @@ class Posterior:
 
 
 class Trace:
-    """The posteriors of a recorded stream, arrays (T, …), or of S streams, arrays (S, T, …)."""
+    """The posteriors of a recorded stream, arrays (T, …), or of S streams, arrays (S, T, …).
 
-    def __init__(self, particles: Particles, info: Info, unknowns: Unknowns | None = None, parameters: Any = None):
+    `smoothed` has each state given all of the stream, where that was asked for (`run(…, smooth=True)`), else None.
+    """
+
+    def __init__(
+        self,
+        particles: Particles,
+        info: Info,
+        unknowns: Unknowns | None = None,
+        parameters: Any = None,
+        smoothed: Smoothed | None = None,
+    ):
         self._particles, self._unknowns, self._info = particles, unknowns, info
-        self._parameters = parameters
+        self._parameters, self.smoothed = parameters, smoothed
         self.info = Said(info)
 
     @property

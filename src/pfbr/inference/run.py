@@ -13,6 +13,7 @@ from pfbr.inference.posterior import Trace
 from pfbr.inference.refusal import in_words, refuse_without_posterior
 from pfbr.inference.registry import as_method
 from pfbr.inference.rows import RowReader
+from pfbr.inference.smoothing.smooth import check_moves, smooth_run
 from pfbr.models.base import Model
 from pfbr.models.checks import checked_methods_of, checked_model
 from pfbr.models.unknowns import Unknowns
@@ -31,14 +32,18 @@ def run(
     history: int = 4096,
     start: Any = 0.0,
     time_unit: str | None = None,
+    smooth: bool = False,
 ) -> Trace:
     """The posteriors after every observation of a stream (T, …), or of many (S, T, …).
 
     NaN stands for what was not observed. `times` and `inputs` lead as the observations do. A single stream gives the
-    particles that a `Session` with the same key gives.
+    particles that a `Session` with the same key gives. With `smooth`, `trace.smoothed` has every state given all of the
+    stream.
     """
     key, num_particles = checked_key(key), checked_num_particles(num_particles)
     model = checked_methods_of(checked_model(model))
+    if smooth:
+        check_moves(model)
     rows, many = RowReader(model).read_stream(
         observations, times=times, inputs=inputs, start=start, time_unit=time_unit
     )
@@ -46,7 +51,8 @@ def run(
     chosen = as_method(method, model, history=history, rows=length)
     said = (record_many if many else record)(key, chosen, model, rows, num_particles)
     refuse_without_posterior(said.particles, said.info, in_words)
-    return Trace(said.particles, _with_evidence(said.info), Unknowns.of(model), said.parameters)
+    smoothed = smooth_run(key, model, rows, said, many=many) if smooth else None
+    return Trace(said.particles, _with_evidence(said.info), Unknowns.of(model), said.parameters, smoothed)
 
 
 def _with_evidence(info: Info) -> Info:

@@ -1,5 +1,6 @@
 """One observation at a time: a posterior that is updated as they come in."""
 
+import dataclasses
 import os
 from collections import deque
 from typing import Any
@@ -20,6 +21,8 @@ from pfbr.inference.refusal import refuse_without_posterior
 from pfbr.inference.registry import as_method
 from pfbr.inference.rows import Row, RowReader
 from pfbr.inference.session_file import Moment, SavedSession
+from pfbr.inference.smoothing.result import Smoothed
+from pfbr.inference.smoothing.smooth import check_moves, checked_lag, smooth_kept
 from pfbr.io.files import write_bytes
 from pfbr.models.base import Model, StateSpaceModel
 from pfbr.models.checks import checked_methods_of, checked_model
@@ -92,7 +95,7 @@ class Session:
         dt = None if time is None and not self._rows.needs_dt else now - self._clock.now
         row = self._rows.read(observation, dt=dt, inputs=inputs)
         state, info = self._moved_on(self.model, row, self.stage + 1, f"observation {self.stage + 1}")
-        self._keep(state, self.stage + 1, now, info)
+        self._keep(state, self.stage + 1, now, info, row)
         return self._posterior(info)
 
     def retract(self, observation: Numbers | None = None, *, inputs: Any = None) -> Posterior:
@@ -111,6 +114,18 @@ class Session:
             raise InputError(f"this session has nothing to retract: {why}.")
         self._go_back(self._past.pop())
         return self.posterior
+
+    def smooth(self, lag: int | None = None) -> Smoothed:
+        """The states of the last `lag` reports before this one, and of this one, given all so far: lag + 1 stages.
+
+        As many can be smoothed as `undo` keeps; without a `lag`, all of these.
+        """
+        check_moves(self.model)
+        lag = checked_lag(lag, kept=len(self._past), undo=self._past.maxlen or 0)
+        kept = list(self._past)[len(self._past) - lag :]
+        states = [*(one.state for one in kept), self._current()]
+        rows = [one.row for one in kept if one.row is not None]  # all of them: only the current moment has none
+        return smooth_kept(self._key, self.method, self.model, states, rows)
 
     @property
     def posterior(self) -> Posterior:
@@ -197,7 +212,7 @@ class Session:
             raise InputError(f"{np.asarray(observation)} is not among the observations that this session has kept.")
         model = InverseLikelihood(self.model)
         state, info = self._moved_on(model, row, -self.stage, f"taking back {np.asarray(observation)}")
-        self._keep(state, self.stage - 1, self._clock.now, info)
+        self._keep(state, self.stage - 1, self._clock.now, info, row)
         return self._posterior(info)
 
     def _current(self, row: Row | None = None) -> State:
@@ -218,9 +233,9 @@ class Session:
         refuse_without_posterior(self.method.particles(state.own), info, lambda index: what)
         return state, info
 
-    def _keep(self, state: State, stage: int, now: float, info: Info) -> None:
+    def _keep(self, state: State, stage: int, now: float, info: Info, row: Row) -> None:
         assert self._state is not None  # `_moved_on` made it
-        self._past.append(self._moment(self._state))
+        self._past.append(dataclasses.replace(self._moment(self._state), row=row))
         self._state, self.stage, self._clock.now = state, stage, now
         if info.log_predictive is not None:
             self.log_evidence += float(info.log_predictive)  # float64 on the host

@@ -35,6 +35,7 @@ class Moment:
     stage: int
     now: float
     log_evidence: float
+    row: Row | None = None  # that led on from here; None where none has come
 
 
 @dataclasses.dataclass
@@ -69,6 +70,7 @@ def to_bytes(saved: SavedSession, model: Model) -> bytes:
         "start": described_moment(saved.start),
         "time_unit": saved.time_unit,
         "stages": [moment.stage for moment in moments],
+        "rows": [_described(moment.row, ROW, f"rows[{i}]", arrays) for i, moment in enumerate(moments)],
         "example": _described(saved.example, ROW, "example", arrays),
         "fingerprint": described_fingerprint(saved.fingerprint, arrays),
     }
@@ -121,11 +123,12 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray], model: Model, s
         kept = [
             sparse.unpacked(_without(f"past[{i}]", arrays), shapes, source, current) for i in range(len(stages) - 1)
         ]
-        for leaves, stage, now, gained in zip(
-            [*kept, current], stages, arrays["now"], arrays["log_evidence"], strict=True
+        rows = [_rebuilt(Row, row, arrays, source) for row in header["rows"]]
+        for leaves, stage, now, gained, row in zip(
+            [*kept, current], stages, arrays["now"], arrays["log_evidence"], rows, strict=True
         ):
             state = filled_state(skeleton, leaves, header, source)
-            moments.append(Moment(state, int(stage), float(now), float(gained)))
+            moments.append(Moment(state, int(stage), float(now), float(gained), row))
     return SavedSession(
         method,
         key,

@@ -1,0 +1,1 @@
+"""States given what came later."""
