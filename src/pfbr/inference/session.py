@@ -228,7 +228,7 @@ class Session:
         """The next state, unless it is none; nothing of the session has changed yet."""
         before = self._current(row)
         arguments = (self._key, np.asarray(number, np.int32), self.method, model, before, row)
-        tried = _weigh(*arguments) if self._weighs and model is self.model else None
+        tried = _weigh(*arguments) if self._weighs else None
         state, info = tried[:2] if tried is not None and bool(tried[2]) else _step(*arguments)
         refuse_without_posterior(self.method.particles(state.own), info, lambda index: what)
         return state, info

@@ -11,10 +11,12 @@ from jax import numpy as jnp
 
 from pfbr.particles.particles import Particles, equally_weighted, ess, normalise
 from pfbr.particles.resampling import resample
+from pfbr.particles.tempering_share import tempering_share
 from pfbr.particles.whitening import whitening_of
 from pfbr.typing import Key, PerParticle, Points, Scalar
 
 MAX_TEMPERATURES = 24
+SHORTEST = 1e-6  # rise of temperature
 LogDensity = Callable[[Points], PerParticle]
 
 
@@ -36,10 +38,13 @@ def temper(
         key, resample_key, move_key = jax.random.split(key, 3)
         values = log_likelihood(particles.points)
         last = rung == MAX_TEMPERATURES - 1
-        step = jnp.where(last, 1.0 - temperature, _step(particles.log_weights, values, 1.0 - temperature))
+        left = 1.0 - temperature
+        half = 0.5 * ess(particles.log_weights)
+        step = tempering_share(particles.log_weights, values, left, half, shortest=SHORTEST)
+        step = jnp.where(last, left, step)
         log_weights = particles.log_weights + jnp.where(step > 0, step * values, 0.0)
         log_evidence += jax.nn.logsumexp(log_weights)
-        temperature = jnp.where(step >= 1.0 - temperature, 1.0, temperature + step)
+        temperature = jnp.where(step >= left, 1.0, temperature + step)
         kept = resample(resample_key, Particles(particles.points, normalise(log_weights)), "systematic")
 
         def log_target(points):
@@ -54,20 +59,6 @@ def temper(
     points = particles.points
     density = log_prior(points) + log_likelihood(points) - log_evidence
     return Particles(points, particles.log_weights, density), log_evidence
-
-
-def _step(log_weights: PerParticle, values: PerParticle, most: Scalar) -> Scalar:
-    """The largest rise of temperature that leaves half the effective sample size, by bisection."""
-    wanted = 0.5 * ess(log_weights)
-
-    def halve(_, bounds):
-        low, high = bounds
-        middle = 0.5 * (low + high)
-        fine = ess(log_weights + middle * values) >= wanted
-        return jnp.where(fine, middle, low), jnp.where(fine, high, middle)
-
-    low, _ = jax.lax.fori_loop(0, 16, halve, (jnp.zeros_like(most), most))
-    return jnp.where(ess(log_weights + most * values) >= wanted, most, jnp.maximum(low, 1e-6))
 
 
 def walk(key: Key, points: Points, log_target: LogDensity, moves: int) -> Points:

@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax
 from jax import numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from pfbr.typing import Matrix, PerParticle, Point, Points
 
@@ -33,6 +33,30 @@ class Whitening(eqx.Module):
     def log_det(self):
         return jnp.sum(jnp.log(jnp.diagonal(self.scale)))
 
+    @property
+    def std(self) -> Point:
+        """Of each coordinate. By a length first: squares would leave float32's range sooner."""
+        length = jnp.max(jnp.abs(self.scale), axis=1)
+        return length * jnp.sqrt(jnp.sum((self.scale / length[:, None]) ** 2, axis=1))
+
+    @property
+    def rounding(self) -> Float[Array, ""]:
+        """The distance of neighbouring floats in standard deviations, for the coordinate that is worst off."""
+        return jnp.max(jnp.finfo(self.mean.dtype).eps * jnp.abs(self.mean) / self.std)
+
+    @property
+    def exists(self) -> Bool[Array, ""]:
+        finite = jnp.all(jnp.isfinite(self.mean)) & jnp.all(jnp.isfinite(self.inverse_scale))
+        return finite & jnp.all(jnp.diagonal(self.scale) > 0)
+
+    def inner(self, mean: Point, root: Matrix) -> "Whitening":
+        """The frame of N(mean, root rootᵀ), both given in this one. NaN where that normal is none."""
+        turned = self.scale @ root
+        length = jnp.max(jnp.abs(turned), axis=1)
+        length = length * jnp.sqrt(jnp.sum((turned / length[:, None]) ** 2, axis=1))
+        turned = turned / length[:, None]
+        return _of_correlation(self.restore(mean), length, turned @ turned.T)
+
 
 def whitening_of(points: Points, weights: PerParticle | None = None, *, shrink: bool = True) -> Whitening:
     """The whitening of a set, or of a weighted one, defined whatever the set, and free of units.
@@ -45,13 +69,11 @@ def whitening_of(points: Points, weights: PerParticle | None = None, *, shrink: 
     """
     n, d = points.shape
     share = jnp.full((n,), 1.0 / n, points.dtype) if weights is None else weights
-    mean = share @ points
-    mean = mean + share @ (points - mean)  # once more about the first estimate: float32 loses digits far from zero
+    mean = weighted_mean(points, share)
     centred = points - mean
     largest = jnp.max(jnp.abs(jnp.where(share[:, None] > 0, centred, 0.0)), axis=0)
-    # the unit of each coordinate, a power of two: squares then neither overflow nor vanish
-    reach = jnp.where(largest > 0, largest, 1.0)
-    unit = jax.lax.stop_gradient(jnp.exp2(jnp.ceil(jnp.log2(reach))))
+    # a unit for each coordinate, so that squares neither overflow nor vanish
+    unit = jax.lax.stop_gradient(jnp.where(largest > 0, largest, 1.0))
     scaled = centred / unit
     variance = share @ scaled**2
     std = jnp.sqrt(jnp.where(variance > 0, variance, 1.0))  # chosen before the root, whose slope at zero is none
@@ -61,7 +83,16 @@ def whitening_of(points: Points, weights: PerParticle | None = None, *, shrink: 
     eye = jnp.eye(d, dtype=points.dtype)
     if drawn > 0:
         correlation = (1 - drawn) * correlation + drawn * eye * jnp.diagonal(correlation)
-    factor = jnp.linalg.cholesky(correlation + 4 * d * jnp.finfo(points.dtype).eps * eye)
-    inverse = jax.scipy.linalg.solve_triangular(factor, eye, lower=True)
-    spread = unit * std
-    return Whitening(mean, spread[:, None] * factor, inverse / spread)
+    return _of_correlation(mean, unit * std, correlation + 4 * d * jnp.finfo(points.dtype).eps * eye)
+
+
+def weighted_mean(points: Points, weights: PerParticle) -> Point:
+    """Summed twice, the second time about the first sum: float32 loses digits far from zero."""
+    mean = weights @ points
+    return mean + weights @ (points - mean)
+
+
+def _of_correlation(mean: Point, std: Point, correlation: Matrix) -> Whitening:
+    factor = jnp.linalg.cholesky(correlation)
+    inverse = jax.scipy.linalg.solve_triangular(factor, jnp.eye(len(std), dtype=std.dtype), lower=True)
+    return Whitening(mean, std[:, None] * factor, inverse / std)

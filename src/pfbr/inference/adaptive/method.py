@@ -13,17 +13,21 @@ from pfbr.inference.adaptive.filter.step import FilterState
 from pfbr.inference.adaptive.filter.step import init as filter_init
 from pfbr.inference.adaptive.filter.step import step as filter_step
 from pfbr.inference.adaptive.filter.update import Settings as FilterSettings
-from pfbr.inference.adaptive.rows import Row, row_likelihood, row_of
-from pfbr.inference.adaptive.static.step import StaticSettings
-from pfbr.inference.adaptive.static.step import begin as static_begin
-from pfbr.inference.adaptive.static.step import init as static_init
+from pfbr.inference.adaptive.rows import Row, row_likelihood, row_of, same_rows
+from pfbr.inference.adaptive.static.past import Past
+from pfbr.inference.adaptive.static.state import StaticSettings
+from pfbr.inference.adaptive.static.state import init as static_init
+from pfbr.inference.adaptive.static.step import retract as static_retract
 from pfbr.inference.adaptive.static.step import step as static_step
-from pfbr.inference.adaptive.static.step import weigh as static_weigh
+from pfbr.inference.adaptive.static.step import weigh_back as static_weigh_back
 from pfbr.inference.adaptive.static.target import Target
+from pfbr.inference.adaptive.static.weighing import begin as static_begin
+from pfbr.inference.adaptive.static.weighing import weigh as static_weigh
 from pfbr.inference.info import Info, Move
 from pfbr.inference.method import Method
 from pfbr.models.base import Model, StateSpaceModel
-from pfbr.models.conditions import observation_shape
+from pfbr.models.conditions import Conditions, bind, conditions_of, observation_shape, unbound
+from pfbr.models.inverse_likelihood import InverseLikelihood
 from pfbr.particles.particles import Particles
 from pfbr.particles.qmc import draw_prior
 from pfbr.typing import Key, Observation
@@ -61,13 +65,19 @@ class Adaptive(Method):
         if isinstance(model, StateSpaceModel):
             return self._filter(key, filter_model(model), state, row)
         target = self._target(model)
-        after, said = static_step(key, target, state, row, self.static)
+        if _taken_back(model):
+            after, said = static_retract(key, target, state, _place(state.past, row), self.static)
+        else:
+            after, said = static_step(key, target, state, row, self.static)
         return after, _static_info(target, state, row, said)
 
     def weigh(self, key: Key, model: Model, state: Any, observation: Observation) -> tuple[Any, Info, Array] | None:
         if isinstance(model, StateSpaceModel):
             return None
         target, row = self._target(model), row_of(model, observation)
+        if _taken_back(model):
+            after, said, enough = static_weigh_back(target, state, _place(state.past, row), self.static)
+            return after, _static_info(target, state, row, said), enough
         after, said, enough = static_weigh(target, state, row, self.static)
         roomy = (state.past.count < state.past.capacity) | (self.history == 0)  # else the oldest rows have to go first
         return after, _static_info(target, state, row, said), enough & roomy
@@ -76,6 +86,18 @@ class Adaptive(Method):
         if isinstance(state, FilterState):
             return Particles(state.cloud.points, state.cloud.log_weights)
         return Particles(state.points, state.log_weights)
+
+    def cannot_downdate(self) -> str | None:
+        return None if self.history else "a session that keeps no rows (`history=0`) cannot"
+
+    def remembers(self, state: Any, row: Any) -> bool:
+        """Whether the row is among those kept."""
+        shape = jnp.shape(row.observation)
+        observed = jnp.ones(shape, bool) if row.observed is None else jnp.asarray(row.observed)
+        dtype = jnp.result_type(float)
+        inputs = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), row.inputs)
+        wanted = Row(jnp.asarray(row.observation, dtype), Conditions(inputs=inputs, observed=observed))
+        return bool(jnp.any(_kept(state.past, wanted)))
 
     def _filter(self, key: Key, model: FilterModel, state: FilterState, row: Row) -> tuple[FilterState, Info]:
         dt = jnp.ones((), row.observation.dtype) if row.conditions.dt is None else row.conditions.dt
@@ -93,6 +115,9 @@ class Adaptive(Method):
         return after, info
 
     def _target(self, model: Model) -> Target:
+        inner = unbound(model)
+        if isinstance(inner, InverseLikelihood):
+            model = bind(inner.model, conditions_of(model), shape=getattr(model, "shape", None))
         return Target(model.log_prior, row_likelihood(model))
 
     def _example(self, model: Model) -> Row:
@@ -103,6 +128,20 @@ class Adaptive(Method):
                 "or add `sample_observation(key, x)`."
             )
         return row_of(model, jnp.zeros(shape))
+
+
+def _taken_back(model: Model) -> bool:
+    """Whether the observation is one that came earlier."""
+    return isinstance(unbound(model), InverseLikelihood)
+
+
+def _kept(past: Past, row: Row) -> Array:
+    return same_rows(past.rows, row) & (jnp.arange(past.capacity) < past.count)
+
+
+def _place(past: Past, row: Row) -> Array:
+    """Of the first kept row like this one; the caller knows that there is one."""
+    return jnp.argmax(_kept(past, row))
 
 
 def _static_info(target: Target, before: Any, row: Row, said: Any) -> Info:

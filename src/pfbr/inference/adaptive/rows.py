@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax
 from jax import numpy as jnp
+from jaxtyping import Array
 
 from pfbr.models.base import Model
 from pfbr.models.conditions import Conditions, bind, conditions_of, unbound
@@ -25,6 +26,16 @@ def row_of(model: Model, observation: Observation) -> Row:
     real = lambda leaf: jnp.asarray(leaf, dtype if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact) else None)
     cast = jax.tree.map(real, (given.dt, given.time, given.inputs))
     return Row(jnp.asarray(observation, dtype), Conditions(*cast, observed, given.params))
+
+
+def same_rows(kept: Row, row: Row) -> Array:
+    """Which of many kept rows have this one's observation, gaps and inputs; whenever they came."""
+    first = lambda r: (r.observation, r.conditions.inputs, r.conditions.observed)
+
+    def equal(held: Array, one: Array) -> Array:
+        return jnp.all(jnp.reshape(held == one, (len(held), -1)), axis=1)
+
+    return jax.tree.reduce(jnp.logical_and, jax.tree.map(equal, first(kept), first(row)))
 
 
 class RowLikelihood(eqx.Module):

@@ -15,6 +15,7 @@ from pfbr.inference.method import Method
 from pfbr.models.base import Model, StateSpaceModel
 from pfbr.particles.particles import Particles, ess, normalise
 from pfbr.particles.qmc import draw_prior, draw_transition
+from pfbr.particles.tempering_share import tempering_share
 from pfbr.typing import Key, Observation, Scalar
 
 WORN = 0.5  # share of the particles below which the effective sample size calls for new ones
@@ -248,21 +249,11 @@ def _reweighted(
     values = jnp.where(jnp.isfinite(values), values, -jnp.inf)
     n = cloud.points.shape[0]
 
-    def weighted(length):
-        # 0 · −inf is no number: a particle that is ruled out is so after any part of the observation
-        return cloud.log_weights + jnp.where(jnp.isfinite(values), length * values, -jnp.inf)
-
-    def halve(_, bounds):
-        low, high = bounds
-        middle = 0.5 * (low + high)
-        enough = ess(weighted(middle)) > WORN * n
-        return jnp.where(enough, middle, low), jnp.where(enough, high, middle)
-
-    whole = ess(weighted(left)) > WORN * n
-    low, _ = jax.lax.fori_loop(0, 20, halve, (jnp.zeros_like(left), left))
-    length = jnp.where(whole, left, jnp.clip(low, shortest, left))
+    length = tempering_share(cloud.log_weights, values, left, WORN * n, shortest=shortest)
+    # 0 · −inf is no number: a particle that is ruled out is so after any part of the observation
+    log_weights = cloud.log_weights + jnp.where(jnp.isfinite(values), length * values, -jnp.inf)
     scores = cloud.scores + length * jnp.where(jnp.isfinite(slopes), slopes, 0.0)
-    return ScoredParticles(cloud.points, cloud.log_density, scores, weighted(length)), length
+    return ScoredParticles(cloud.points, cloud.log_density, scores, log_weights), length
 
 
 def collocation_operator(*, step_length: float = 0.2, max_steps: int = 96, qmc: bool = True) -> CollocationOperator:

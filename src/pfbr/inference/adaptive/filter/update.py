@@ -16,6 +16,7 @@ from pfbr.inference.adaptive.filter.density import CloudDensity, cloud_density
 from pfbr.inference.adaptive.filter.ensemble import PER_DIMENSION, ensemble_update
 from pfbr.particles.particles import ess
 from pfbr.particles.particles import normalise as normalised
+from pfbr.particles.tempering_share import tempering_share
 from pfbr.particles.whitening import whitening_of
 from pfbr.typing import Real
 
@@ -195,7 +196,7 @@ def _flow_or_temper(key, cloud: Cloud, log_likelihood, value_and_score, settings
                 return jnp.ones(()), _absorbed(moved, gained, FLOWED, 0, result.acceptance, density.width)
 
             def temper():
-                share = _share(cloud.log_weights, values, left, settings.temper * n)
+                share = tempering_share(cloud.log_weights, values, left, settings.temper * n, shortest=left / 20)
                 return _temper(temper_key, cloud, values, done, share, density, log_likelihood, settings)
 
             return jax.lax.cond(ess(flowed) > jnp.maximum(settings.flow * n, stay_ess), take_flow, temper)
@@ -212,19 +213,6 @@ def _flow_or_temper(key, cloud: Cloud, log_likelihood, value_and_score, settings
 
     start = _Progress(key, jnp.zeros(()), _absorbed(cloud, 0.0, WEIGHED))
     return jax.lax.while_loop(unfinished, body, start).result
-
-
-def _share(log_weights: Array, values: Array, left: Array, wanted) -> Array:
-    """How much of the log likelihood leaves the wanted ESS, by bisection; at least a twentieth of what is left."""
-
-    def halve(_, bounds):
-        low, high = bounds
-        middle = 0.5 * (low + high)
-        fine = ess(log_weights + middle * values) > wanted
-        return jnp.where(fine, middle, low), jnp.where(fine, high, middle)
-
-    low, _ = jax.lax.fori_loop(0, 14, halve, (jnp.zeros(()), left))
-    return jnp.clip(low, left / 20, left)
 
 
 class _Walker(eqx.Module):

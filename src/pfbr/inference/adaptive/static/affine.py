@@ -12,7 +12,7 @@ from jax import Array
 from jax import numpy as jnp
 
 from pfbr.inference.adaptive.static.target import Evaluation
-from pfbr.inference.adaptive.static.whitening import Whitening, fit_whitening
+from pfbr.particles.whitening import Whitening, whitening_of
 
 
 class GaussianFit(eqx.Module):
@@ -62,19 +62,16 @@ def law_of(points: Array, scores: Array, log_weights: Array) -> Whitening:
     d²/n, half the ESS in 26 dimensions) and into the evidence (a bias of as much).
     """
     weights = jax.nn.softmax(log_weights)
-    frame = fit_whitening(points, weights)
-    fit = fit_gaussian(frame.whiten(points), frame.scores(scores), weights)
+    frame = whitening_of(points, weights)
+    fit = fit_gaussian(frame.whiten(points), frame.covectors(scores), weights)
     values, vectors = jnp.linalg.eigh(fit.precision)
     return within(frame, fit, vectors / jnp.sqrt(jnp.maximum(values, jnp.finfo(values.dtype).tiny)))
 
 
 def within(frame: Whitening, fit: GaussianFit, root: Array) -> Whitening:
     """The frame of N(mean, root rootᵀ), both given in another frame; that one where it cannot be had."""
-    root = frame.factor @ root
-    scale = jnp.sqrt(jnp.sum(root**2, axis=1))
-    factor = jnp.linalg.cholesky((root / scale[:, None]) @ (root / scale[:, None]).T)
-    law = Whitening(frame.unwhiten(fit.mean[None])[0], frame.scale * scale, factor)
-    fine = fit.usable & jnp.all(jnp.isfinite(factor)) & jnp.all(jnp.isfinite(law.mean)) & jnp.all(law.scale > 0)
+    law = frame.inner(fit.mean, root)
+    fine = fit.usable & law.exists
     return jax.tree.map(lambda a, b: jnp.where(fine, a, b), law, frame)
 
 
@@ -84,11 +81,11 @@ def affine_map(evaluate, points: Array, evaluation: Evaluation, law: Whitening, 
     log_weights: today's, for the target at power t; the new ones are relative to them.
     """
     u = law.whiten(points)
-    fit = fit_gaussian(u, law.scores(evaluation.score(t)), jax.nn.softmax(log_weights))
+    fit = fit_gaussian(u, law.covectors(evaluation.score(t)), jax.nn.softmax(log_weights))
     values, vectors = jnp.linalg.eigh(fit.precision)
     values = jnp.maximum(values, jnp.finfo(points.dtype).tiny)
     root = (vectors / jnp.sqrt(values)) @ vectors.T
-    mapped = law.unwhiten(u @ root + fit.mean)
+    mapped = law.restore(u @ root + fit.mean)
     log_det = -0.5 * jnp.sum(jnp.log(values))
     new = evaluate(mapped)
     change = new.value(t) - evaluation.value(t) + log_det

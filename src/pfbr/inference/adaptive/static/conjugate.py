@@ -15,7 +15,7 @@ from jax import numpy as jnp
 
 from pfbr.inference.adaptive.static.affine import solve_positive
 from pfbr.inference.adaptive.static.target import Target
-from pfbr.inference.adaptive.static.whitening import Whitening, fit_whitening, rounding
+from pfbr.particles.whitening import Whitening, whitening_of
 
 MOST_MISFIT = 0.02  # sum over rows of the scores' unexplained rms: the error of the mean that it may cost, in sd
 
@@ -59,39 +59,31 @@ def updated(law: Whitening, white: Array, linear: LinearScore, prior_precision: 
     return root, mean, -0.5 * jnp.sum(jnp.log(values)), misfit
 
 
-def moved_law(law: Whitening, root: Array, mean: Array) -> Whitening:
-    """N(mean, root rootᵀ) in the frame of `law`, as a frame of its own."""
-    turned = law.factor @ root
-    scale = jnp.sqrt(jnp.sum(turned**2, axis=1))
-    turned = turned / scale[:, None]
-    return Whitening(law.unwhiten(mean[None])[0], law.scale * scale, jnp.linalg.cholesky(turned @ turned.T))
-
-
 def prior_as_law(target: Target, points: Array) -> Conjugate:
     """Where the prior is Gaussian: its exact law, and the cloud shifted and turned to have exactly its moments."""
     n = points.shape[0]
-    frame = fit_whitening(points, jnp.full(n, 1 / n, points.dtype))
+    frame = whitening_of(points, jnp.full(n, 1 / n, points.dtype), shrink=False)
     u = frame.whiten(points)
-    linear = linear_score(u, frame.scores(jax.vmap(jax.grad(target.log_prior))(points)))
+    linear = linear_score(u, frame.covectors(jax.vmap(jax.grad(target.log_prior))(points)))
     root, mean, _, misfit = updated(frame, u, linear, jnp.zeros_like(linear.curvature))
-    law = moved_law(frame, root, mean)
-    misfit = jnp.where(jnp.all(jnp.isfinite(law.factor)), misfit, jnp.inf)
+    law = frame.inner(mean, root)
+    misfit = jnp.where(law.exists, misfit, jnp.inf)
     matched = misfit <= MOST_MISFIT
     # u has mean 0 and covariance I over the cloud, so that this has the law's
-    moved = frame.unwhiten(u @ root + mean)
+    moved = frame.restore(u @ root + mean)
     law = jax.tree.map(lambda a, b: jnp.where(matched, a, b), law, frame)
     return Conjugate(jnp.where(matched, moved, points), law, jnp.zeros((), points.dtype), misfit)
 
 
 def conjugate_update(target: Target, points: Array, law: Whitening, row: Any) -> Conjugate:
     u = law.whiten(points)
-    scores = jax.vmap(jax.grad(lambda x: target.log_likelihood(x, row)))(points)
-    linear = linear_score(u, law.scores(scores))
+    scores = jax.vmap(jax.grad(lambda x: target.log_new(x, row)))(points)
+    linear = linear_score(u, law.covectors(scores))
     root, mean, log_det, misfit = updated(law, u, linear, jnp.eye(u.shape[1], dtype=u.dtype))
     # ∫ N(u; 0, I) exp(ℓ(0) + g·u − ½ uᵀMu) du
-    log_predictive = target.log_likelihood(law.mean, row) + 0.5 * linear.at_zero @ mean + log_det
-    new = moved_law(law, root, mean)
-    fine = jnp.all(jnp.isfinite(new.factor)) & jnp.isfinite(log_predictive)
+    log_predictive = target.log_new(law.mean, row) + 0.5 * linear.at_zero @ mean + log_det
+    new = law.inner(mean, root)
+    fine = new.exists & jnp.isfinite(log_predictive)
     # the mean is rounded at every row, and nothing kept puts that right: an offset of many sd cannot stay here long
-    misfit = jnp.where(fine, misfit + rounding(new), jnp.inf)
-    return Conjugate(law.unwhiten(u @ root + mean), new, log_predictive, misfit)
+    misfit = jnp.where(fine, misfit + new.rounding, jnp.inf)
+    return Conjugate(law.restore(u @ root + mean), new, log_predictive, misfit)

@@ -8,7 +8,7 @@ from pfbr.inference.adaptive.static.affine import solve_positive
 from pfbr.inference.adaptive.static.past import BLOCK, Past
 from pfbr.inference.adaptive.static.surrogate import Surrogate
 from pfbr.inference.adaptive.static.target import Target
-from pfbr.inference.adaptive.static.whitening import fit_whitening
+from pfbr.particles.whitening import whitening_of
 
 
 def forget_oldest(
@@ -16,7 +16,7 @@ def forget_oldest(
 ) -> tuple[Past, Surrogate]:
     """The oldest block as a quadratic: its scores regressed on the points, its values only to tell the misfit."""
     weights = jax.nn.softmax(log_weights)
-    frame = fit_whitening(points, weights)
+    frame = whitening_of(points, weights)
     u = frame.whiten(points)
     rows = jax.tree.map(lambda held: held[:BLOCK], past.rows)
     at_mean = jax.vmap(lambda r: target.log_likelihood(frame.mean, r))(rows)
@@ -29,7 +29,7 @@ def forget_oldest(
     finite = jnp.isfinite(values) & jnp.all(jnp.isfinite(scores), axis=1)
     weights = jnp.where(finite, weights, 0)
     weights = weights / jnp.maximum(jnp.sum(weights), jnp.finfo(weights.dtype).tiny)
-    values, scores = jnp.where(finite, values, 0), jnp.where(finite[:, None], frame.scores(scores), 0)
+    values, scores = jnp.where(finite, values, 0), jnp.where(finite[:, None], frame.covectors(scores), 0)
 
     # slope and curvature in the white frame by regression of scores: exact for a quadratic, no noise from the cloud
     d = u.shape[1]
@@ -43,7 +43,8 @@ def forget_oldest(
     left = left - weights @ left
     misfit = weights @ left**2
 
-    # from the white frame (u = factor⁻¹ z) to scaled coordinates z
-    turn = jax.scipy.linalg.solve_triangular(frame.factor, jnp.eye(d, dtype=u.dtype), lower=True)
-    moved = surrogate.recentred(frame.mean, frame.scale)
+    # from the white frame to coordinates in standard deviations
+    std = frame.std
+    turn = frame.inverse_scale * std
+    moved = surrogate.recentred(frame.mean, std)
     return past.drop(BLOCK), moved.add(turn.T @ slope, turn.T @ curvature @ turn, BLOCK, misfit)

@@ -16,7 +16,7 @@ import jax
 from jax import Array
 from jax import numpy as jnp
 
-from pfbr.inference.adaptive.static.whitening import Whitening
+from pfbr.particles.whitening import Whitening
 
 LEAST_SLOPE = 0.25  # of log widths per sd of a: three standard errors with 256 particles
 LOG_ABS_NORMAL = -0.635  # mean of log |z|, z standard normal
@@ -38,7 +38,7 @@ class Funnel(eqx.Module):
     def points(self, latent: Array) -> Array:
         a, rest = latent[:, :1], latent[:, 1:]
         d = self.centre + self.lean * a + self.widths(a) * rest
-        return self.frame.unwhiten(jnp.concatenate([a, d], axis=1) @ self.turn.T)
+        return self.frame.restore(jnp.concatenate([a, d], axis=1) @ self.turn.T)
 
     def straight(self) -> "Funnel":
         """The same without any bend: the white frame, turned."""
@@ -54,7 +54,7 @@ class Funnel(eqx.Module):
     def scores(self, latent: Array, scores: Array) -> Array:
         """Scores of the target's density in ξ, the Jacobian's part included."""
         a, rest = latent[:, :1], latent[:, 1:]
-        turned = self.frame.scores(scores) @ self.turn
+        turned = self.frame.covectors(scores) @ self.turn
         width = self.widths(a)
         across = turned[:, 1:]
         along = turned[:, :1] + jnp.sum((self.lean + self.slope * width * rest) * across, axis=1, keepdims=True)
@@ -65,7 +65,7 @@ def fit_funnel(points: Array, scores: Array, frame: Whitening) -> Funnel:
     """From an equally weighted cloud and its scores."""
     n, d = points.shape
     dtype = points.dtype
-    w, s = frame.whiten(points), frame.scores(scores)
+    w, s = frame.whiten(points), frame.covectors(scores)
     w_centred = w - jnp.mean(w, axis=0)
 
     # The direction along which the target tightens

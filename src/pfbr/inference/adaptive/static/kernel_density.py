@@ -12,7 +12,7 @@ from jax import Array
 from jax import numpy as jnp
 
 from pfbr.inference.adaptive.static.target import Evaluation, Target
-from pfbr.inference.adaptive.static.whitening import Whitening, fit_whitening
+from pfbr.particles.whitening import Whitening, whitening_of
 
 WIDTHS = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15)
 
@@ -38,7 +38,7 @@ def log_kernels(at: Array, centres: Array, width: Array, log_weights: Array) -> 
 def fit_kernels(points: Array, log_weights: Array) -> KernelDensity:
     n = points.shape[0]
     weights = jax.nn.softmax(log_weights)
-    frame = fit_whitening(points, weights)
+    frame = whitening_of(points, weights)
     u = frame.whiten(points)
     itself = jnp.eye(n, dtype=bool)
 
@@ -59,7 +59,7 @@ def evaluate_density(target: Target, density: KernelDensity, first: Array, point
     """Cloud density times the new row; before the first row the prior itself, which is known."""
     prior, prior_score = jax.vmap(jax.value_and_grad(target.log_prior))(points)
     cloud, cloud_score = jax.vmap(jax.value_and_grad(density.log_density))(points)
-    new, new_score = jax.vmap(jax.value_and_grad(lambda x: target.log_likelihood(x, row)))(points)
+    new, new_score = jax.vmap(jax.value_and_grad(lambda x: target.log_new(x, row)))(points)
     new = jnp.where(jnp.isnan(new), -jnp.inf, new)
     # outside of the prior's support stays outside, whatever kernels say
     cloud = jnp.where(jnp.isfinite(prior), cloud, -jnp.inf)

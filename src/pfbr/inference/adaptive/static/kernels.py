@@ -17,7 +17,7 @@ from jax import numpy as jnp
 from pfbr.inference.adaptive.static.affine import GaussianFit, fit_gaussian
 from pfbr.inference.adaptive.static.funnel import Funnel, fit_funnel
 from pfbr.inference.adaptive.static.target import Evaluation
-from pfbr.inference.adaptive.static.whitening import Whitening
+from pfbr.particles.whitening import Whitening
 
 INDEPENDENCE, LANGEVIN, DIFFERENCE = 0, 1, 2
 KINDS = 3

@@ -25,6 +25,15 @@ class Past(eqx.Module):
         write = lambda held, new: jax.lax.dynamic_update_index_in_dim(held, new.astype(held.dtype), self.count, 0)
         return Past(jax.tree.map(write, self.rows, row), self.count + 1)
 
+    def row(self, index: Array) -> Any:
+        return jax.tree.map(lambda held: held[index], self.rows)
+
+    def without(self, index: Array) -> "Past":
+        """The same but for the row at this place."""
+        places = jnp.arange(self.capacity)
+        later = jnp.minimum(places + (places >= index), self.capacity - 1)
+        return Past(jax.tree.map(lambda held: held[later], self.rows), self.count - 1)
+
     def drop(self, number: int) -> "Past":
         """Without the oldest rows."""
         return Past(jax.tree.map(lambda held: jnp.roll(held, -number, axis=0), self.rows), self.count - number)

@@ -17,6 +17,13 @@ class Target(eqx.Module):
 
     log_prior: Callable
     log_likelihood: Callable
+    sign: float = eqx.field(static=True, default=1.0)  # of the new row: −1 takes one back that is in the past
+
+    def log_new(self, x: Array, row: Any) -> Array:
+        return self.sign * self.log_likelihood(x, row)
+
+    def inverse(self) -> "Target":
+        return Target(self.log_prior, self.log_likelihood, -self.sign)
 
 
 class Evaluation(eqx.Module):
@@ -47,7 +54,7 @@ class Evaluation(eqx.Module):
 
 def row_values(target: Target, points: Array, row: Any) -> Array:
     """The new row's log likelihood at each particle; NaN counts as impossible."""
-    values = jax.vmap(lambda x: target.log_likelihood(x, row))(points)
+    values = jax.vmap(lambda x: target.log_new(x, row))(points)
     return jnp.where(jnp.isnan(values), -jnp.inf, values)
 
 
@@ -73,5 +80,5 @@ def evaluate(target: Target, points: Array, reference: Array, surrogate: Surroga
 
     start = (prior + old, prior_score + old_score)
     value, score = jax.lax.fori_loop(0, past.num_blocks, add_block, start)
-    new, new_score = jax.vmap(jax.value_and_grad(lambda x: target.log_likelihood(x, row)))(points)
+    new, new_score = jax.vmap(jax.value_and_grad(lambda x: target.log_new(x, row)))(points)
     return Evaluation(value, score, jnp.where(jnp.isnan(new), -jnp.inf, new), new_score)

@@ -7,10 +7,13 @@ from jax import numpy as jnp
 
 from pfbr.inference.adaptive.static.kernels import Tuning, move_until_mixed
 from pfbr.inference.adaptive.static.target import Evaluation
-from pfbr.inference.adaptive.static.weights import clean, normalise, tempering_share, uniform_log_weights
-from pfbr.inference.adaptive.static.whitening import fit_whitening
+from pfbr.inference.adaptive.static.weights import clean, normalise, uniform_log_weights
 from pfbr.particles.particles import ess
 from pfbr.particles.resampling import systematic
+from pfbr.particles.tempering_share import tempering_share
+from pfbr.particles.whitening import whitening_of
+
+SHORTEST = 1e-10  # share of a row: under vague priors the first one may be 1e-8
 
 
 class Tempering(eqx.Module):
@@ -43,7 +46,7 @@ def temper(evaluate, begin: Tempering, rows: Array, settings) -> Tempering:
 
         # How much of the row: as much as keeps the ESS; the last stage allowed takes what is left
         left = 1 - c.t
-        share = tempering_share(c.log_weights, c.evaluation.new, left, keep * n)
+        share = tempering_share(c.log_weights, c.evaluation.new, left, keep * n, shortest=SHORTEST)
         share = jnp.where(c.t >= 1, 0, jnp.where(c.stages + 1 >= settings.max_stages, left, share))
         weighed = clean(c.log_weights + jnp.where(share > 0, share * c.evaluation.new, 0))
         t = jnp.where(share >= left, 1.0, c.t + share).astype(dtype)
@@ -53,7 +56,7 @@ def temper(evaluate, begin: Tempering, rows: Array, settings) -> Tempering:
         weighed = jnp.where(hopeless, c.log_weights, weighed)
 
         # Resample, and move in the frame of the weighted cloud
-        frame = fit_whitening(c.points, jax.nn.softmax(weighed))
+        frame = whitening_of(c.points, jax.nn.softmax(weighed))
         chosen = systematic(k_resample, weighed, weighed.shape[0])
         last = t >= 1
         moved = move_until_mixed(
@@ -81,7 +84,7 @@ def temper(evaluate, begin: Tempering, rows: Array, settings) -> Tempering:
             uniform_log_weights(n, dtype),
             c.log_ratio + jnp.where(hopeless, -jnp.inf, gained),
             moved.tuning,
-            last,
+            last | hopeless,
             c.stages + 1,
             c.moves + moved.moves,
             moved.acceptance,
