@@ -29,6 +29,11 @@ ROOMS = ("models", "particles", "flow", "inference", "metrics", "training", "bas
 EDGE = {
     "pfbr.models.checks",
     "pfbr.models.constraints",
+    "pfbr.models.numpyro.convert",
+    "pfbr.models.numpyro.rows",
+    "pfbr.models.numpyro.signatures",
+    "pfbr.models.numpyro.static",
+    "pfbr.models.numpyro.state_space",
     "pfbr.models.unknowns",
     "pfbr.inference.clock",
     "pfbr.inference.core",

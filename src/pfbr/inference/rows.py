@@ -3,7 +3,7 @@
 Missing values are told apart here: NaN becomes a finite number and a mask, so that no gradient ever sees it.
 """
 
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -15,7 +15,7 @@ from pfbr.errors import InputError
 from pfbr.inference.clock import elapsed_times
 from pfbr.inference.method import Given, Stream
 from pfbr.inference.whole_inputs import as_whole, needs_whole_inputs
-from pfbr.models.base import Model
+from pfbr.models.base import Model, has_observations
 from pfbr.models.checks import checked_observation, checked_observations
 from pfbr.models.conditions import Conditions, bind, example_of, observation_shape
 from pfbr.models.needs import all_needs, needs
@@ -66,7 +66,8 @@ class RowReader:
                 f"nothing was observed, and {type(self.model).__name__} does not tell the shape of an observation "
                 "before one has come: pass NaN in its shape."
             )
-        array = checked_observation(self.model, self._shape, observation)
+        expected = self._shape if self._shape is not None else self._shape_with(inputs)
+        array = checked_observation(self.model, expected, observation)
         inputs = self._checked_inputs(inputs, array.shape)
         if self._shape is None and observation is not None:
             self._shape = array.shape
@@ -81,7 +82,8 @@ class RowReader:
         self, observations: Numbers, *, times: Any, inputs: Any, start: Any, time_unit: str | None
     ) -> tuple[Stream, bool]:
         """A stream (T, …) or many (S, T, …), and whether it is many. Times are (T,), or (S, T) for many."""
-        array, many = checked_observations(self.model, observations)
+        expected = self._shape if self._shape is not None else self._shape_with(inputs, observations)
+        array, many = checked_observations(self.model, observations, expected)
         lead = array.shape[:2] if many else array.shape[:1]
         if self._shape is None:
             self._shape = array.shape[len(lead) :]
@@ -156,6 +158,21 @@ class RowReader:
         if shapes != self._inputs:
             raise InputError(f"`inputs` must have the shapes {self._inputs}, as {name} knows them; got {shapes}.")
         return inputs
+
+    def _shape_with(self, inputs: Any, observations: Numbers = None) -> tuple[int, ...] | None:
+        """The shape of an observation, for a model that tells it once it has inputs; None where that cannot be seen."""
+        if inputs is None or not self._needs_inputs or not has_observations(self.model):
+            return None
+        for lead in (0,) if observations is None else (1, 2):  # a row, a stream of them, many streams
+            try:
+                first = lambda leaf, lead=lead: np.asarray(leaf, float)[(0,) * lead]
+                one = jax.tree.map(first, inputs, is_leaf=lambda leaf: isinstance(leaf, list))
+                found = observation_shape(cast(Model, example_of(self.model, one)))
+            except Exception:  # what is wrong with the inputs is said when they are looked at
+                continue
+            if observations is None or np.ndim(observations) == lead + len(found or ()):
+                return found
+        return None
 
     def _expected_inputs(self) -> Any:
         if example_of(self.model) is None:

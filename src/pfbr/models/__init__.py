@@ -7,6 +7,7 @@ from pfbr.models.gaussian_mixture import GaussianMixture
 from pfbr.models.linear_dynamics import LinearDynamics
 from pfbr.models.logistic_regression import LogisticRegression
 from pfbr.models.minibatch import MiniBatch
+from pfbr.models.numpyro.convert import from_numpyro
 
 __all__ = [
     "GaussianMean",
@@ -17,6 +18,7 @@ __all__ = [
     "MiniBatch",
     "Model",
     "StateSpaceModel",
+    "from_numpyro",
     "has_observations",
     "observation_shape",
 ]

@@ -88,12 +88,15 @@ def checked_observation(model: Model, expected: tuple[int, ...] | None, observat
     )
 
 
-def checked_observations(model: Model, observations: Numbers) -> tuple[np.ndarray, bool]:
-    """A stream (T, …) or many (S, T, …), and whether it is many. NaN stands for what was not observed."""
+def checked_observations(
+    model: Model, observations: Numbers, expected: tuple[int, ...] | None = None
+) -> tuple[np.ndarray, bool]:
+    """A stream (T, …) or many (S, T, …), and whether it is many. NaN stands for what was not observed. The `expected`
+    shape of one observation is the model's where it is not given."""
     array = as_array(observations, "observations", gaps=True)
     if array.size == 0:
         raise InputError(f"`observations` is empty (shape {array.shape}): there is nothing to learn from.")
-    expected = observation_shape(model)
+    expected = observation_shape(model) if expected is None else expected
     if expected is None:
         if array.ndim not in (1, 2, 3):
             raise InputError(f"`observations` must have shape (T,), (T, k) or (S, T, k); got {array.shape}.")

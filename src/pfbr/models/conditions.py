@@ -196,12 +196,13 @@ def observation_shape(model: Model) -> tuple[int, ...] | None:
     return tuple(drawn.shape)
 
 
-def example_of(model: Model) -> Model | None:
-    """The model under conditions that it could meet, to see shapes with; None where its inputs are not known."""
+def example_of(model: Model, inputs: Any = None) -> Model | None:
+    """The model under conditions that it could meet, to see shapes with; None where its inputs are not known and none
+    are given."""
     words = all_needs(model)
     key, zero = jax.random.key(0), jnp.zeros(())
-    inputs = params = None
-    if "inputs" in words:
+    params = None
+    if "inputs" in words and inputs is None:
         try:
             inputs = jax.eval_shape(model.sample_inputs, key)
         except ModelError:
