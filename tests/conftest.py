@@ -90,21 +90,21 @@ def root() -> Path:
 @pytest.fixture(scope="session")
 def demo_settings():
     """A stream shorter than the real one's; whoever demonstrates in a test takes this one, which is compiled once."""
-    from pfbr.judging.demo import DemoSettings
+    from pfbr.judging.demo.two_modes import TwoModesSettings
 
-    return DemoSettings(num_observations=6, num_particles=64, num_truth_draws=512, cells=48)
+    return TwoModesSettings(num_observations=6, num_particles=64, num_truth_draws=512, cells=48)
 
 
 @pytest.fixture(scope="session")
 def demo_directory(tmp_path_factory: pytest.TempPathFactory, demo_settings) -> Path:
     """A short demonstration with the training-free operator: its records, page and figures."""
     import pfbr
-    from pfbr.judging import demo
+    from pfbr.judging.demo import two_modes
     from pfbr.reporting.demo_figure import demo_figure
     from pfbr.reporting.demo_page import demo_page
 
     directory = tmp_path_factory.mktemp("demo")
-    demo.run(pfbr.gaussian_operator(), settings=demo_settings, provenance="training-free").save(directory)
+    two_modes.run(pfbr.gaussian_operator(), settings=demo_settings, provenance="training-free").save(directory)
     demo_page(directory)
     demo_figure(directory)
     return directory

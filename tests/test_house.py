@@ -199,6 +199,7 @@ ASKED_IN = {
     "inference.run": "inference/test_session.py",
     "judging.bench": "cli/test_commands.py",
     "judging.calibration.order_gap": "judging/calibration/test_calibrate.py",
+    "judging.demo.record": "judging/demo/test_two_modes.py",
     "judging.model_check.": "judging/model_check/test_check.py",
     "judging.stages": "judging/test_evaluate.py",
     "models.gaussian_mean": "models/test_built_in.py",

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from pfbr.judging.demo import DemoRecord
+from pfbr.judging.demo import two_modes
+from pfbr.judging.demo.record import DemoRecord
 
 browser = pytest.mark.browser
 
@@ -111,7 +112,7 @@ def test_nothing_is_clipped_on_screens_of_any_size(chromium, demo_directory, wid
 
 @browser
 def test_the_page_shows_the_numbers_of_the_records(page, demo_directory):
-    arrays = DemoRecord.load(demo_directory).arrays
+    arrays = DemoRecord.load(demo_directory, two_modes.NAME).arrays
     cells = page.run("return [...document.querySelectorAll('#table tr[data-stage=\"5\"] td')].map(c => c.textContent)")
     scores = [arrays[f"{name}_score"][5] for name in ("exact", "pfbr", "smc", "prior")]
     masses = [arrays[f"{name}_mass"][5] for name in ("truth", "pfbr", "smc")]

@@ -10,38 +10,47 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from pfbr.inference.method import Method
-    from pfbr.judging.demo import DemoRecord
+    from pfbr.judging.demo.record import DemoRecord
 
 
 def demo(
     out: Path = typer.Option(Path("pfbr-demo"), "--out", metavar="DIR", help="Where the records and the page go."),
-    train: bool = typer.Option(False, "--train", help="Train the operator first instead of using the pretrained one."),
+    train: bool = typer.Option(False, "--train", help="Train an operator for the first stream and show that one."),
     minutes: float = typer.Option(5.0, "--minutes", min=0.01, help="How long to train with --train."),
 ) -> None:
-    """An unseen stream, our posterior beside the truth and beside SMC, one self-contained page.
+    """Three streams as they come, beside the truth and beside rivals, on one self-contained page: a posterior with two
+    modes, a newcomer's regression, and a ship among beacons with every rival given the same time.
 
     Example: `pfbr demo`, then open pfbr-demo/index.html
     """
-    from pfbr.judging import demo as demonstration
+    from pfbr.judging.demo import regression, tracking, two_modes
     from pfbr.reporting.demo_figure import demo_figure
     from pfbr.reporting.demo_page import demo_page
+    from pfbr.reporting.demo_scenes import regression_scene, tracking_scene
 
     console = Console()
     method, provenance = _method(train, minutes, out)
     with console.status("starting") as status:
-        record = demonstration.run(method, provenance=provenance, say=lambda message: status.update(message))
+        say = lambda message: status.update(message)
+        record = two_modes.run(method, provenance=provenance, say=say)
+        line, ship = regression.run(say=say), tracking.run(say=say)
         status.update("drawing the page")
-        record.save(out)
+        for each in (record, line, ship):
+            each.save(out)
         page = demo_page(out)
         demo_figure(out)
     console.print(_scores(record))
     console.print(_facts(record))
+    for scene in (regression_scene(line), tracking_scene(ship)):
+        console.print(f"\n[italic]{scene.title}[/italic]")
+        for finding in scene.findings:
+            console.print(f"  {finding.text}", highlight=False)
     console.print(f"\nOpen the page: [bold]{page.resolve()}[/bold]", soft_wrap=True, highlight=False)
 
 
 def _method(train: bool, minutes: float, out: Path) -> "tuple[str | Method, str]":
     if not train:
-        return "mixture", "pretrained on the mixture, as it comes with pfbr"
+        return "auto", "the default method, nothing trained"
     from pfbr.cli.train import train_operator
     from pfbr.io.files import make_directory
     from pfbr.models import GaussianMixture

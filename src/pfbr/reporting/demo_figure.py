@@ -7,7 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pfbr.judging.demo import DemoRecord
+from pfbr.judging.demo import two_modes
+from pfbr.judging.demo.record import DemoRecord
 from pfbr.reporting.figures import GRID, INK, STYLE, save_figure
 
 COLOURS = {"exact": INK, "pfbr": "#1f63d2", "smc": "#d1541c", "prior": "#8a909b", "truth": "#6d4bb8"}
@@ -17,7 +18,7 @@ SHOWN_STAGES = (1, 5, 10, 30)
 
 def demo_figure(directory: Path) -> list[Path]:
     """Draw `demo.png` and `demo.svg` in the directory of a demonstration's records: stages across, methods down."""
-    record = DemoRecord.load(directory)
+    record = DemoRecord.load(directory, two_modes.NAME)
     num_observations = len(record.arrays["observations"])
     stages = [stage for stage in SHOWN_STAGES if stage <= num_observations] or [num_observations]
     with matplotlib.rc_context(STYLE):

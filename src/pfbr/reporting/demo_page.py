@@ -1,13 +1,16 @@
 """A demonstration's records to one HTML page that needs no network: draws what was measured and computes nothing."""
 
 import base64
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pfbr.judging.demo import DemoRecord
-from pfbr.reporting.html import asset, write_document
+from pfbr.judging.demo import regression, tracking, two_modes
+from pfbr.judging.demo.record import DemoRecord
+from pfbr.reporting.demo_scenes import LOOKS, regression_scene, tracking_scene
+from pfbr.reporting.html import asset, drawn_parts, listed, write_document
 
 LOG_RANGE = 9.0  # nats below the top of the density that a byte spans; contours of 99 % lie within 5 of it
 TABLE_STAGES = (1, 5, 10, 20, 30)
@@ -15,18 +18,29 @@ TABLE_STAGES = (1, 5, 10, 20, 30)
 
 def demo_page(directory: Path) -> Path:
     """Draw `index.html` in the directory that holds a demonstration's records, and return its path."""
-    record = DemoRecord.load(directory)
+    record = DemoRecord.load(directory, two_modes.NAME)
+    scenes = [
+        draw(DemoRecord.load(directory, name))
+        for name, draw in {regression.NAME: regression_scene, tracking.NAME: tracking_scene}.items()
+        if (directory / f"{name}.json").exists()  # a short demonstration has the first scene alone
+    ]
+    parts, charts = drawn_parts([part for scene in scenes for part in scene.parts], LOOKS)
+    body, left = [asset("demo.html")], iter(parts)
+    for scene in scenes:
+        own = [next(left) for _ in scene.parts]
+        head = f"<header><h2>{escape(scene.title)}</h2><p class='lead'>{escape(scene.lead)}</p></header>"
+        body.append(f"<section class='scene'>{head}{listed(scene.findings)}{''.join(own)}</section>")
     return write_document(
         directory / "index.html",
-        title="pfbr: a learned Bayes' rule, one observation at a time",
-        heading="Bayes’ rule, learned once, applied to one observation at a time",
+        title="pfbr: Bayes' rule, one observation at a time",
+        heading="Bayes’ rule, one observation at a time",
         lead="Each observation comes from one of two bells, centred at x₁ and at x₁ + x₂. Which bell is which cannot "
-        "be told, so the posterior has two modes. The operator never saw this stream: every observation moves its "
-        f"{record.settings['num_particles']} particles once, nothing is refitted, and no past observation is kept.",
-        body=asset("demo.html"),
-        data=_data(record),
-        styles=("page", "demo"),
-        scripts=("page", "demo"),
+        f"be told, so the posterior has two modes. {record.settings['num_particles']} particles follow the stream as "
+        "it comes; nothing is refitted.",
+        body="\n".join(body),
+        data={**charts, **_data(record)},
+        styles=("page", "parts", "demo"),
+        scripts=("page", "charts", "demo"),
     )
 
 
@@ -71,7 +85,7 @@ def _data(record: DemoRecord) -> dict[str, Any]:
             "mass-note": f"Share of the posterior near {_point(u, v)}; the mode near {_point(u + v, -v)} has the rest.",
             "observation-note": f"{num_observations} values from the bells at {_number(u)} and {_number(u + v)}.",
             "footer": (
-                f"Operator: {settings['operator']}. Seed {settings['seed']}, {num_particles} particles, scores "
+                f"Method: {settings['operator']}. Seed {settings['seed']}, {num_particles} particles, scores "
                 f"averaged over {settings['num_truth_draws']} draws of the exact posterior. The time of an update is "
                 "that of the compiled loop on this machine, the fastest of a few runs."
             ),

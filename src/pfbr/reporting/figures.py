@@ -111,6 +111,9 @@ def _draw_series(axis: Axes, chart: Chart, series: Series) -> None:
         for tag, a, b in zip(series.tags, x, y, strict=False):
             axis.annotate(tag, (a, b), xytext=(6, 4), textcoords="offset points", fontsize=8, color=colour)
         return
+    if series.marks:
+        axis.plot(x, y, "o", color=colour, markersize=3.5, alpha=0.8)
+        return
     if not series.shade:
         marker = "o" if len(x) < 12 else None
         axis.plot(x, y, linestyle=style, color=colour, linewidth=1.7, marker=marker, markersize=3.5)
@@ -129,7 +132,11 @@ def _legend(charts: Sequence[Chart]) -> list[Line2D]:
     for chart in charts:
         for series in chart.series:
             label = series.label or LOOKS[series.method].label
-            look = {"marker": "o", "linestyle": ""} if chart.points else {"linestyle": _line_style(series.method)}
+            look = (
+                {"marker": "o", "linestyle": ""}
+                if chart.points or series.marks
+                else {"linestyle": _line_style(series.method)}
+            )
             entries.setdefault(label, Line2D([], [], color=LOOKS[series.method].light, label=label, **look))
         if chart.zero:
             entries.setdefault(chart.zero, Line2D([], [], color=INK, linewidth=0.8, label=chart.zero))

@@ -12,34 +12,39 @@ from pathlib import Path
 from typing import Any
 
 from pfbr.io.files import write_text
-from pfbr.reporting.parts import LOOKS, Finding, Movie, Page, Part, Picture, Table
+from pfbr.reporting.parts import LOOKS, Finding, Look, Movie, Page, Part, Picture, Table
 
 MARKS = {True: "good", False: "bad", None: "plain"}
 
 
 def write_page(path: Path, page: Page) -> Path:
     """Write the page; the same parts give the same file."""
-    looks = {name: dataclasses.asdict(look) for name, look in {**LOOKS, **page.looks}.items()}
-    data: dict[str, Any] = {"looks": looks, "parts": {}}
-    parts = [_part(f"part-{i}", part, data["parts"]) for i, part in enumerate(page.parts)]
+    parts, data = drawn_parts(page.parts, page.looks)
     facts = "".join(f"<p>{html.escape(fact)}</p>" for fact in page.facts)
     return write_document(
         path,
         title=f"{page.title} · pfbr",
         heading=page.title,
         lead=page.lead,
-        body="\n".join([_findings(page.findings), *parts, f"<footer>{facts}</footer>"]),
-        data=_plain(data),
+        body="\n".join([listed(page.findings), *parts, f"<footer>{facts}</footer>"]),
+        data=data,
         styles=("page", "parts"),
         scripts=("page", "charts", "movie"),
     )
+
+
+def drawn_parts(parts: Sequence[Part], looks: Mapping[str, Look]) -> tuple[list[str], dict[str, Any]]:
+    """Each part as HTML, and the data that the script `charts` draws them from."""
+    known = {name: dataclasses.asdict(look) for name, look in {**LOOKS, **looks}.items()}
+    data: dict[str, Any] = {"looks": known, "parts": {}}
+    return [_part(f"part-{i}", part, data["parts"]) for i, part in enumerate(parts)], _plain(data)
 
 
 def write_index(path: Path, entries: Sequence[tuple[str, Page]]) -> Path:
     """A page that leads to others: (address, page) each, with what was found."""
     cards = [
         f'<section class="card"><h2><a href="{html.escape(address)}">{html.escape(page.title)}</a></h2>'
-        f"{_findings(page.findings)}</section>"
+        f"{listed(page.findings)}</section>"
         for address, page in entries
     ]
     heading = "Particle flow Bayes’ rule: the experiments"
@@ -85,7 +90,8 @@ def asset(name: str) -> str:
     return (resources.files("pfbr.reporting") / "assets" / name).read_text(encoding="utf-8")
 
 
-def _findings(findings: Sequence[Finding]) -> str:
+def listed(findings: Sequence[Finding]) -> str:
+    """What was found, as a list."""
     if not findings:
         return ""
     items = "".join(f'<li class="{MARKS[f.good]}">{html.escape(f.text)}</li>' for f in findings)

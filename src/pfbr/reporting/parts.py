@@ -54,6 +54,7 @@ class Series:
     tags: Sequence[str] = ()  # a word for each point, shown beside it
     label: str = ""  # in the legend; nothing: that of its look
     shade: bool = False  # only y ± error as a surface, without a line: where values ought to be
+    marks: bool = False  # dots without a line, among other series that are lines
 
 
 @dataclasses.dataclass(frozen=True)

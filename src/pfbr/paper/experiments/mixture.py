@@ -13,7 +13,7 @@ from pfbr.baselines import IBIS, Exact, OnePassSMC, Prior
 from pfbr.inference.method import Method
 from pfbr.inference.operator import gaussian_operator
 from pfbr.io.records import write_npz
-from pfbr.judging.demo import DemoSettings, draw_truth, mass_below, window_of
+from pfbr.judging.demo.two_modes import TwoModesSettings, draw_truth, mass_below, window_of
 from pfbr.judging.evaluate import evaluate, true_draws
 from pfbr.judging.stages import at_every_stage
 from pfbr.metrics.scores import cross_entropy
@@ -123,7 +123,7 @@ def _film(path: Path, key, methods: dict[str, Method], model: Model, observation
     truth_key, run_key = jax.random.split(key)
     posteriors = eqx.filter_jit(grid)(model, observations)
     draws = draw_truth(truth_key, model, posteriors, s.num_draws)
-    window = window_of(model, observations, posteriors, DemoSettings(reach=s.reach, cells=s.cells))
+    window = window_of(model, observations, posteriors, TwoModesSettings(reach=s.reach, cells=s.cells))
     arrays = {"observations": observations, **window}
     for name, method in methods.items():
         said = at_every_stage(run_key, method, model, observations, s.num_particles)

@@ -92,6 +92,7 @@ function drawSeries(svg, chart, series, x, y, width) {
     if (outline.length > 2) make("path", { class: "band", d: "M" + outline.map((p) => `${p[0].toFixed(1)} ${p[1].toFixed(1)}`).join("L") + "Z", style: `fill: ${paint}` }, svg);
   }
   if (series.shade) return;
+  if (series.marks) { for (const spot of spots) if (spot) make("circle", { cx: spot[0], cy: spot[1], r: 3.4, style: `fill: ${paint}; fill-opacity: .8` }, svg); return; }
   let d = "", pen = false;
   for (const spot of spots) {
     if (spot) d += `${pen ? "L" : "M"}${spot[0].toFixed(1)} ${spot[1].toFixed(1)}`;
@@ -101,7 +102,7 @@ function drawSeries(svg, chart, series, x, y, width) {
   if (series.x.length < 12) for (const spot of spots) if (spot) make("circle", { cx: spot[0], cy: spot[1], r: 3.2, style: `fill: ${paint}` }, svg);
 }
 function drawLegend(holder, chart) {
-  const entries = chart.series.map((s) => [s.label || data.looks[s.method].label, colour(s.method), chart.points ? null : data.looks[s.method].dash, s.shade]);
+  const entries = chart.series.map((s) => [s.label || data.looks[s.method].label, colour(s.method), chart.points || s.marks ? null : data.looks[s.method].dash, s.shade]);
   if (chart.zero) entries.push([chart.zero, "var(--ink)", ""]);
   if (chart.frontier.length) entries.push(["the frontier: nothing is both faster and better", "var(--soft)", ""]);
   const seen = new Set();

@@ -1,23 +1,19 @@
-"""The demonstration: one unseen stream, our posterior beside the truth and beside SMC, stage by stage.
-
-Only computes and writes records; `pfbr.reporting` draws from them.
-"""
+"""The first scene: an unseen stream whose posterior has two modes, ours beside the truth and beside SMC, stage by
+stage."""
 
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import equinox as eqx
 import jax
-import numpy as np
 from jax import numpy as jnp
 
 from pfbr.baselines import OnePassSMC
 from pfbr.inference.method import Method, Stream, record
 from pfbr.inference.registry import as_method
-from pfbr.io.records import read_arrays, write_arrays
+from pfbr.judging.demo.record import DemoRecord, as_float32
 from pfbr.judging.stages import at_every_stage
 from pfbr.metrics import truth
 from pfbr.metrics.scores import cross_entropy
@@ -27,11 +23,11 @@ from pfbr.particles.particles import Particles, equally_weighted
 from pfbr.typing import Key
 
 TIMED_RUNS = 5
-RECORD = "demo"  # the stem of its two files
+NAME = "two-modes"
 
 
 @dataclass(frozen=True)
-class DemoSettings:
+class TwoModesSettings:
     """What the demonstration shows; each field with its reason."""
 
     seed: int = 2019  # of the stream and of every method; training never sees the stream
@@ -44,34 +40,19 @@ class DemoSettings:
     contour_masses: tuple[float, ...] = (0.5, 0.8, 0.95)  # each line encloses this much of the posterior
 
 
-@dataclass(frozen=True)
-class DemoRecord:
-    """Settings, numbers and arrays of one run. Arrays start at stage 0, before any observation."""
-
-    settings: dict[str, Any]
-    arrays: dict[str, np.ndarray]
-
-    def save(self, directory: Path) -> None:
-        write_arrays(directory, RECORD, self.settings, self.arrays)
-
-    @classmethod
-    def load(cls, directory: Path) -> "DemoRecord":
-        return cls(*read_arrays(directory, RECORD, "pfbr demo --out DIR"))
-
-
 def run(
     method: str | Method = "auto",
     *,
-    settings: DemoSettings = DemoSettings(),
+    settings: TwoModesSettings = TwoModesSettings(),
     provenance: str = "",
     say: Callable[[str], None] = lambda message: None,
 ) -> DemoRecord:
     """Draw a stream, update with every method, and score each stage against the exact posterior.
 
-    No past observation is kept. `provenance` says in words where the method comes from.
+    `provenance` says in words where the method comes from.
     """
     model = GaussianMixture()
-    ours = as_method(method, model, history=0)
+    ours = as_method(method, model, rows=settings.num_observations)
     stream_key, truth_key, run_key = jax.random.split(jax.random.key(settings.seed), 3)
     say(f"drawing {settings.num_observations} observations from x = {settings.unknown}")
     observations = _observations(stream_key, model, settings)
@@ -99,11 +80,11 @@ def run(
         if name != "prior":
             arrays[f"{name}_points"], arrays[f"{name}_weights"] = particles.points, jnp.exp(particles.log_weights)
     facts = {**asdict(settings), "operator": provenance, "seconds_per_update": seconds}
-    return DemoRecord(facts, {name: np.asarray(value, dtype=np.float32) for name, value in arrays.items()})
+    return DemoRecord(NAME, facts, as_float32(arrays))
 
 
 @eqx.filter_jit
-def _observations(key: Key, model: Model, settings: DemoSettings):
+def _observations(key: Key, model: Model, settings: TwoModesSettings):
     return simulate(key, model, settings.num_observations, at=jnp.asarray(settings.unknown)).observations
 
 
@@ -118,7 +99,7 @@ def draw_truth(key: Key, model: Model, posteriors: truth.GridTruth, num: int):
 
 
 @eqx.filter_jit
-def window_of(model: Model, observations, posteriors: truth.GridTruth, settings: DemoSettings) -> dict[str, Any]:
+def window_of(model: Model, observations, posteriors: truth.GridTruth, settings: TwoModesSettings) -> dict[str, Any]:
     """The true log density on a fixed square, the levels that enclose given masses, and the mass of the mode x2 < 0."""
     ticks = (jnp.arange(settings.cells) + 0.5) / settings.cells * 2 * settings.reach - settings.reach
     points = jnp.stack(jnp.meshgrid(ticks, ticks, indexing="ij"), -1).reshape(-1, 2)

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from pfbr.judging.demo import DemoRecord
+from pfbr.judging.demo import two_modes
+from pfbr.judging.demo.record import DemoRecord
 
 
 @pytest.fixture(scope="module")
 def record(demo_directory) -> DemoRecord:
-    return DemoRecord.load(demo_directory)
+    return DemoRecord.load(demo_directory, two_modes.NAME)
 
 
 def test_every_array_begins_before_the_first_observation(record, demo_settings):
