@@ -33,7 +33,7 @@ class TrackingSettings:
     seed: int = 2019
     num_reports: int = 60
     num_particles: int = 256
-    truth_particles: int = 200_000  # its own error is a fiftieth of a standard deviation
+    truth_particles: int = 100_000
     range_std: float = 0.2  # metres: sharp, where the cloud is metres wide before a report
     turbulence: float = 0.5  # of the velocity, per root second
     most_particles: int = 65_536  # a rival is given no more than that
@@ -154,11 +154,9 @@ def seconds(method: Method, model: Ship, stream: Stream, num_particles: int) -> 
 def fitting(
     method: Method, model: Ship, stream: Stream, budget: float, settings: TrackingSettings
 ) -> tuple[int, float]:
-    """The largest power of two that takes no longer than the budget, and what it takes."""
-    num, taken = settings.num_particles, seconds(method, model, stream, settings.num_particles)
-    while 2 * num <= settings.most_particles and 1.6 * taken < budget:
-        more = seconds(method, model, stream, 2 * num)
-        if more > budget:
-            break
-        num, taken = 2 * num, more
-    return num, taken
+    """How many particles take as long as the budget, and what they take; time is a line in their number."""
+    few, many = settings.num_particles, 16 * settings.num_particles
+    at_few, at_many = (seconds(method, model, stream, num) for num in (few, many))
+    slope = max((at_many - at_few) / (many - few), 1e-12)
+    num = int(np.clip(few + (budget - at_few) / slope, few, settings.most_particles))
+    return num, seconds(method, model, stream, num)
