@@ -73,7 +73,7 @@ def test_times_inputs_and_gaps_come_with_the_lines(tmp_path):
     model = f"{written(tmp_path / 'drift.py', DRIFT)}:model"
     lines = [
         '{"observation": 0.3, "time": 1.5, "inputs": {"push": 1}}',
-        '{"observation": [0.3], "time": 0.5, "inputs": {"push": 1}}',  # before the last one
+        '{"observation": [0.3], "time": -0.5, "inputs": {"push": 1}}',  # before the start
         '{"observation": [0.3], "time": 2}',  # without inputs
         '{"observation": null, "time": 1.5, "inputs": {"push": 1}}',
         '{"observation": [0.4], "inputs": {"push": 1}}',

@@ -148,8 +148,8 @@ def test_what_a_model_needs_is_asked_for_by_name(stream):
         pfbr.Session(pfbr.models.GaussianMean(2)).update([0.1, 0.2], inputs=[1.0])
     push = {"push": np.zeros(2)}
     session.update([0.1, 0.2], time=2.0, inputs=push)
-    with pytest.raises(InputError, match="before the last"):
-        session.update([0.1, 0.2], time=1.0, inputs=push)
+    with pytest.raises(InputError, match="before the `start`"):
+        session.update([0.1, 0.2], time=-1.0, inputs=push)
     with pytest.raises(InputError, match="shapes"):
         session.update([0.1, 0.2], time=3.0, inputs={"push": np.zeros(3)})
     with pytest.raises(InputError, match="finite"):

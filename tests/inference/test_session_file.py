@@ -101,7 +101,10 @@ def test_times_inputs_and_gaps_are_remembered():
         with pytest.raises(InputError, match="observation"):
             one.update([0.4], time="2024-03-05", inputs={"push": 0.5})
         with pytest.raises(InputError, match="before"):
-            one.update([0.4, 0.3], time="2024-03-01", inputs={"push": 0.5})
+            one.update([0.4, 0.3], time="2024-02-28", inputs={"push": 0.5})
+        one.update([0.2, 0.1], time="2024-03-02", inputs={"push": 0.1})  # late: the reports themselves are in the file
+        one.replace([0.3, None], number=2)
+        assert one.stage == 3
     equal(restored, session)
 
 

@@ -16,6 +16,7 @@ from pfbr.cli.check import check
 from pfbr.cli.compare import compare
 from pfbr.cli.data import data
 from pfbr.cli.demo import demo
+from pfbr.cli.forecast import forecast
 from pfbr.cli.infer import infer
 from pfbr.cli.report import report
 from pfbr.cli.reproduce import reproduce
@@ -79,5 +80,5 @@ def main(
     """
 
 
-for command in (demo, check, infer, train, compare, calibrate, data, reproduce, bench, show, report):
+for command in (demo, check, infer, forecast, train, compare, calibrate, data, reproduce, bench, show, report):
     app.command()(command)

@@ -81,7 +81,7 @@ def infer(
         arrays = answer(session, sys.stdin, sys.stdout, columns=columns, keep=out is not None)
     else:
         streams = read(Path(observations), problem, columns)
-        _check_dates(streams.times, settings["start"])
+        check_dates(streams.times, settings["start"])
         with console.status(f"updating {particles} particles through {streams.observations.shape} observations"):
             trace = run(problem, streams.observations, times=streams.times, inputs=streams.inputs, **settings)
         arrays = posteriors.arrays_of(trace)
@@ -92,6 +92,7 @@ def infer(
         console.print(f"wrote {out}: {held}", highlight=False, soft_wrap=True)
 
 
-def _check_dates(times: list[Any] | None, start: Any) -> None:
+def check_dates(times: list[Any] | None, start: Any) -> None:
+    """Dates need a date to begin with."""
     if times is not None and not isinstance(times[0], float) and isinstance(start, float):
         raise InputError("the times are dates: give --start, the date of the prior, and --time-unit.")

@@ -41,7 +41,7 @@ def read(path: Path, model: Model, columns: Columns = Columns()) -> Streams:
     values = _fit_shape(found.observations, shape, str(path), model)
     inputs = found.inputs
     if path.suffix == ".csv" and inputs is not None:
-        inputs = _as_the_model_has_them(inputs, columns.inputs, model)
+        inputs = as_the_model_has_them(inputs, columns.inputs, model)
     return Streams(values, found.times, inputs)
 
 
@@ -143,7 +143,7 @@ def _stacked(inputs: list[Any], where: str) -> Any:
         raise InputError(f"{where!r} holds inputs of different shapes. Every line must have the same ones.") from None
 
 
-def _as_the_model_has_them(inputs: np.ndarray, names: tuple[str, ...], model: Model) -> Any:
+def as_the_model_has_them(inputs: np.ndarray, names: tuple[str, ...], model: Model) -> Any:
     """Columns as a vector, unless the model says that its inputs are one number, or numbers by these names."""
     example = example_of(model)
     expected = None if example is None else conditions_of(example).inputs

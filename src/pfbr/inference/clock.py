@@ -40,6 +40,13 @@ class Clock:
             return float(seconds / UNITS[self.time_unit or "s"])
         return float(moment - self.zero)
 
+    def moments(self, since: np.ndarray) -> np.ndarray:
+        """The inverse of `elapsed`, for many: numbers, or dates where `start` is one."""
+        if isinstance(self.zero, np.datetime64):
+            micro = np.round(np.asarray(since) * UNITS[self.time_unit or "s"] * 1e6).astype("timedelta64[us]")
+            return self.zero + micro
+        return self.zero + np.asarray(since, dtype=np.float64)
+
     def _moment(self, time: Any) -> Any:
         if isinstance(time, datetime.datetime) and time.tzinfo is not None:
             time = time.astimezone(datetime.UTC).replace(tzinfo=None)
@@ -65,22 +72,25 @@ class Clock:
         return value
 
 
-def elapsed_times(times: Any, length: int, *, start: Any = 0.0, time_unit: str | None = None) -> np.ndarray:
-    """dt before each of `length` observations at `times`; they must not go back."""
-    clock = Clock(start, time_unit)
+def elapsed_times(times: Any, length: int, clock: Clock) -> np.ndarray:
+    """dt before each of `length` observations at `times`, the first since the clock's now; they must not go back."""
     values = np.asarray(times)
     if values.shape != (length,):
         raise InputError(f"`times` must have one entry for each of the {length} observations; got {values.shape}.")
-    since = np.array([clock.elapsed(_scalar(one)) for one in values], dtype=np.float64)
-    dt = np.diff(since, prepend=0.0)
+    dt = np.diff(moments_since(clock, values), prepend=clock.now)
     if np.any(dt < 0):
         at = int(np.argmax(dt < 0))
-        before = start if at == 0 else values[at - 1]
+        before = clock.moments(np.array([clock.now]))[0] if at == 0 else values[at - 1]
+        late = "or set `start` to the time of the prior" if clock.now == 0 else "or take late ones by `update`"
         raise InputError(
-            f"`times` go back at observation {at + 1}: {values[at]} after {before}. Sort the stream by time, or set "
-            "`start` to the time of the prior."
+            f"`times` go back at observation {at + 1}: {values[at]} after {before}. Sort the stream by time, {late}."
         )
     return dt
+
+
+def moments_since(clock: Clock, times: np.ndarray) -> np.ndarray:
+    """From the clock's start to each of many times, in the units of dt; float64."""
+    return np.array([clock.elapsed(_scalar(one)) for one in times], dtype=np.float64)
 
 
 def _scalar(value: Any) -> Any:

@@ -148,12 +148,19 @@ def _counted(state: State, own: Any, info: Info, time: Array, given: Given) -> t
 
 
 class Recorded(eqx.Module):
-    """What a method said after each of T observations, as JAX arrays; `particles` and `info` lead with the stage."""
+    """What a method said after each of T observations, as JAX arrays; `particles` and `info` lead with the stage.
+
+    `before` and `parameters_before` are what it began with. `kept` holds the states before the last few observations,
+    that before observation i at place i modulo their number.
+    """
 
     particles: Particles
     info: Info
     last: State
     parameters: Any = None
+    before: Particles | None = None
+    parameters_before: Any = None
+    kept: State | None = None
 
 
 class Stream(eqx.Module):
@@ -166,19 +173,49 @@ class Stream(eqx.Module):
 
 
 @eqx.filter_jit
-def record(key: Key, method: Method, model: Model, stream: Stream | Observations, num_particles: int) -> Recorded:
+def record(
+    key: Key, method: Method, model: Model, stream: Stream | Observations, num_particles: int, keep: int = 0
+) -> Recorded:
     """Run one stream from the start, compiled as one scan; inputs are trusted (see `pfbr.run` for the checked edge)."""
     stream = stream if isinstance(stream, Stream) else Stream(jnp.asarray(stream))
-    example = _first(stream, model)
-    begun = start(key, method, model, num_particles, example, stream.observations.shape[1:])
+    begun = start(key, method, model, num_particles, _first(stream, model), stream.observations.shape[1:])
+    return _recorded(key, method, model, begun, stream, jnp.zeros((), jnp.int32), keep)
 
-    def one(state, one_row):
-        given = Given(one_row.dt, one_row.inputs, one_row.observed)
-        state, info = advance(step_key(key, state.stage + 1), method, model, state, one_row.observations, given)
-        return state, (method.particles(state.own), info, method.parameters(model, state.own))
 
-    last, (particles, info, parameters) = jax.lax.scan(one, begun, stream)
-    return Recorded(particles, info, last, parameters)
+@eqx.filter_jit
+def record_on(
+    key: Key, method: Method, model: Model, begun: State, stream: Stream, stage: Any, keep: int = 0
+) -> Recorded:
+    """Go on with a stream that has come to `stage`, compiled as one scan."""
+    return _recorded(key, method, model, begun, stream, stage, keep)
+
+
+class _Carried(eqx.Module):
+    state: State
+    kept: State | None
+
+
+def _recorded(
+    key: Key, method: Method, model: Model, begun: State, stream: Stream, stage: Array, keep: int
+) -> Recorded:
+    length = stream.observations.shape[0]
+    keep = min(keep, length)
+    room = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (keep, *jnp.shape(leaf))), begun) if keep else None
+
+    def one(carried, step):
+        index, row = step
+        given = Given(row.dt, row.inputs, row.observed)
+        number = stage + index + 1
+        kept = carried.kept
+        if keep:
+            kept = jax.tree.map(lambda buffer, leaf: buffer.at[index % keep].set(leaf), kept, carried.state)
+        state, info = advance(step_key(key, number), method, model, carried.state, row.observations, given)
+        return _Carried(state, kept), (method.particles(state.own), info, method.parameters(model, state.own))
+
+    steps = (jnp.arange(length, dtype=jnp.int32), stream)
+    last, (particles, info, parameters) = jax.lax.scan(one, _Carried(begun, room), steps)
+    before = method.particles(begun.own), method.parameters(model, begun.own)
+    return Recorded(particles, info, last.state, parameters, *before, last.kept)
 
 
 @eqx.filter_jit

@@ -1,5 +1,6 @@
 """What is believed after an observation, and after each of a recorded stream: NumPy out, JAX inside."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -126,10 +127,29 @@ class Trace:
         unknowns: Unknowns | None = None,
         parameters: Any = None,
         smoothed: Smoothed | None = None,
+        *,
+        scored: Callable | None = None,
+        session: Callable | None = None,
     ):
         self._particles, self._unknowns, self._info = particles, unknowns, info
         self._parameters, self.smoothed = parameters, smoothed
+        self._scored, self._session = scored, session
         self.info = Said(info)
+
+    def scores(self, levels: Numbers = (0.5, 0.9)) -> Any:
+        """CRPS, coverage, width and interval score of the one-step-ahead forecast of every observation, (…, T, …) each,
+        and their means by name in `.summary()`. The forecasts are those of `Session.predict` before each."""
+        if self._scored is None:
+            raise InputError("this trace does not know its observations: take the one that `pfbr.run` gives.")
+        return self._scored(levels=levels)
+
+    @functools.cached_property
+    def session(self) -> Any:
+        """A session that goes on live from the end of this single stream: its next update is that of one which saw
+        every row."""
+        if self._session is None:
+            raise InputError("this trace does not know its stream: take the one that `pfbr.run` gives.")
+        return self._session()
 
     @property
     def _draws(self) -> Draws:

@@ -12,7 +12,7 @@ from jax import numpy as jnp
 
 from pfbr.checks import as_array
 from pfbr.errors import InputError
-from pfbr.inference.clock import elapsed_times
+from pfbr.inference.clock import Clock, elapsed_times
 from pfbr.inference.method import Given, Stream
 from pfbr.inference.whole_inputs import as_whole, needs_whole_inputs
 from pfbr.models.base import Model, has_observations
@@ -33,6 +33,11 @@ class Row(eqx.Module):
     @property
     def given(self) -> Given:
         return Given(self.dt, self.inputs, self.observed)
+
+    def after(self, dt: float | None) -> "Row":
+        """The same row, so much later than the one before."""
+        elapsed = None if dt is None else np.asarray(dt, jnp.result_type(float))
+        return Row(self.observation, self.observed, elapsed, self.inputs)
 
     def conditions(self, model: Model) -> Conditions:
         """Conditions of this form, for a method that stores rows to see their shapes."""
@@ -60,7 +65,8 @@ class RowReader:
         self._shape = np.shape(row.observation)
         self._inputs = None if row.inputs is None else jax.tree.map(np.shape, row.inputs)
 
-    def read(self, observation: Numbers | None, *, dt: float | None, inputs: Any) -> Row:
+    def read(self, observation: Numbers | None, *, inputs: Any) -> Row:
+        """One observation with its inputs; the elapsed time is for `Row.after` to say."""
         if self._shape is None and observation is None:
             raise InputError(
                 f"nothing was observed, and {type(self.model).__name__} does not tell the shape of an observation "
@@ -75,26 +81,26 @@ class RowReader:
         if not seen.all() and seen.any():
             self._check_gaps(inputs)
         observed = None if seen.all() and not self._always_masked else seen
-        elapsed = None if dt is None else np.asarray(dt, jnp.result_type(float))
-        return Row(np.where(seen, array, 0).astype(array.dtype), observed, elapsed, inputs)
+        return Row(np.where(seen, array, 0).astype(array.dtype), observed, None, inputs)
 
-    def read_stream(
-        self, observations: Numbers, *, times: Any, inputs: Any, start: Any, time_unit: str | None
-    ) -> tuple[Stream, bool]:
-        """A stream (T, …) or many (S, T, …), and whether it is many. Times are (T,), or (S, T) for many."""
+    def read_stream(self, observations: Numbers, *, times: Any, inputs: Any, clock: Clock) -> tuple[Stream, bool]:
+        """A stream (T, …) or many (S, T, …), and whether it is many. Times are (T,), or (S, T) for many; they go on
+        from where the clock stands."""
         expected = self._shape if self._shape is not None else self._shape_with(inputs, observations)
         array, many = checked_observations(self.model, observations, expected)
         lead = array.shape[:2] if many else array.shape[:1]
-        if self._shape is None:
-            self._shape = array.shape[len(lead) :]
-        inputs = self._checked_inputs(inputs, self._shape, lead)
+        shape = array.shape[len(lead) :]
+        if self._shape not in (None, shape):
+            raise InputError(f"`observations` must hold rows of shape {self._shape}, as before; got {shape}.")
+        inputs = self._checked_inputs(inputs, shape, lead)
+        dt = self._elapsed(times, lead, clock)
+        self._shape = shape
         seen = ~np.isnan(array)
         inner = tuple(range(len(lead), array.ndim))
         partial = seen.any(axis=inner) & ~seen.all(axis=inner) if inner else np.zeros(lead, bool)
         if partial.any():
             self._check_gaps(jax.tree.map(lambda leaf: leaf[(0,) * len(lead)], inputs))
         observed = None if seen.all() and not self._always_masked else jnp.asarray(seen)
-        dt = self._elapsed(times, lead, start, time_unit)
         filled = jnp.asarray(np.where(seen, array, 0).astype(array.dtype))
         return Stream(filled, dt, inputs, observed), many
 
@@ -113,17 +119,27 @@ class RowReader:
         zeros = np.zeros(self._shape, jnp.result_type(float))
         return Row(zeros, np.ones(self._shape, bool) if self._always_masked else None, dt, inputs)
 
-    def _elapsed(self, times, lead, start, time_unit):
+    def read_inputs_ahead(self, inputs: Any, length: int) -> Any:
+        """Inputs of `length` steps to come; required where the dynamics or the observations to be drawn name them."""
+        drawn = [m for m in ("sample_transition", "sample_observation") if "inputs" in needs(self.model, m)]
+        if inputs is None and drawn:
+            raise InputError(
+                f"{type(self.model).__name__} names `inputs` in `{'` and `'.join(drawn)}`: pass `inputs=` with one row "
+                f"for each of the {length} steps to come."
+            )
+        return None if inputs is None else self._checked_inputs(inputs, self._shape or (1,), (length,))
+
+    def _elapsed(self, times, lead, clock):
         dtype = jnp.result_type(float)
         if times is None:
             return jnp.ones(lead, dtype) if self.needs_dt else None
         if len(lead) == 1:
-            return jnp.asarray(elapsed_times(times, lead[0], start=start, time_unit=time_unit), dtype)
+            return jnp.asarray(elapsed_times(times, lead[0], clock), dtype)
         rows = np.asarray(times)
         rows = np.broadcast_to(rows, lead) if rows.ndim == 1 else rows
         if rows.shape != lead:
             raise InputError(f"`times` must have shape {lead[1:]} or {lead}; got {np.shape(times)}.")
-        each = [elapsed_times(row, lead[1], start=start, time_unit=time_unit) for row in rows]
+        each = [elapsed_times(row, lead[1], clock) for row in rows]
         return jnp.asarray(np.stack(each), dtype)
 
     def _checked_inputs(self, inputs: Any, shape: tuple[int, ...], lead: tuple[int, ...] = ()) -> Any:
@@ -144,15 +160,15 @@ class RowReader:
         inputs = jax.tree.map(
             lambda leaf: as_array(leaf, "inputs"), inputs, is_leaf=lambda leaf: isinstance(leaf, list)
         )
+        for leaf in jax.tree.leaves(inputs):
+            if leaf.shape[: len(lead)] != lead:
+                raise InputError(f"`inputs` must lead with {lead}, as the observations do; got shape {leaf.shape}.")
         if self._whole is None:
             one = jax.tree.map(lambda leaf: leaf[(0,) * len(lead)], inputs)
             self._whole = needs_whole_inputs(self.model, one, shape)
         if self._whole:
             inputs = jax.tree.map(as_whole, inputs)
         shapes = jax.tree.map(lambda leaf: leaf.shape[len(lead) :], inputs)
-        for leaf in jax.tree.leaves(inputs):
-            if leaf.shape[: len(lead)] != lead:
-                raise InputError(f"`inputs` must lead with {lead}, as the observations do; got shape {leaf.shape}.")
         if self._inputs is None:
             self._inputs = self._expected_inputs() or shapes
         if shapes != self._inputs:

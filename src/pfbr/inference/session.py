@@ -1,8 +1,8 @@
 """One observation at a time: a posterior that is updated as they come in."""
 
-import dataclasses
 import os
 from collections import deque
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -12,17 +12,22 @@ import numpy as np
 from pfbr.checks import checked_count, checked_key, checked_num_particles
 from pfbr.errors import InputError
 from pfbr.inference import session_file
+from pfbr.inference.catching_up import caught_up, row_at, times_of, with_room
 from pfbr.inference.clock import Clock
 from pfbr.inference.fingerprint import Fingerprint, fingerprint
+from pfbr.inference.forecast import Forecast, drawn_ahead, read_ahead
 from pfbr.inference.info import Info
-from pfbr.inference.method import Method, State, advance, start, step_key, try_weighing
-from pfbr.inference.posterior import Posterior
+from pfbr.inference.method import Method, State, record_on, start
+from pfbr.inference.posterior import Posterior, Trace
 from pfbr.inference.refusal import refuse_without_posterior
 from pfbr.inference.registry import as_method
+from pfbr.inference.replay import Kept, Position, Replayed, Report, find, replay, with_late, with_other, without
 from pfbr.inference.rows import Row, RowReader
-from pfbr.inference.session_file import Moment, SavedSession
+from pfbr.inference.scoring import check_scorable, score_recorded, score_row, with_details
+from pfbr.inference.session_file import SavedSession
 from pfbr.inference.smoothing.result import Smoothed
 from pfbr.inference.smoothing.smooth import check_moves, checked_lag, smooth_kept
+from pfbr.inference.stepping import start_compiled, stepped
 from pfbr.io.files import write_bytes
 from pfbr.models.base import Model, StateSpaceModel
 from pfbr.models.checks import checked_methods_of, checked_model
@@ -30,27 +35,14 @@ from pfbr.models.inverse_likelihood import InverseLikelihood
 from pfbr.models.unknowns import Unknowns
 from pfbr.typing import Numbers
 
-_start = eqx.filter_jit(start)  # op by op, the first particles would take longer to compile
-
-
-@eqx.filter_jit
-def _step(key, number, method: Method, model: Model, state: State, row: Row):
-    """One step with a key that depends on its number; derived inside, where it costs nothing."""
-    return advance(step_key(key, number), method, model, state, row.observation, row.given)
-
-
-@eqx.filter_jit
-def _weigh(key, number, method: Method, model: Model, state: State, row: Row):
-    """The cheap first try of the same step, compiled apart: it answers while the rest need not exist yet."""
-    return try_weighing(step_key(key, number), method, model, state, row.observation, row.given)
-
 
 class Session:
     """A posterior that is updated as observations come in.
 
     `method` is a name ("auto", "gaussian", a trained operator's file, a rival) or a method itself. `history` is how
     many rows are kept so that targets stay exact, 0 for none. `start` is the time of the prior. A refused observation
-    leaves the session as it was. `undo` says how many updates in a row can be taken back bit for bit.
+    leaves the session as it was. `undo` says how many of the last reports can be changed: taken back, replaced, or
+    have a late one put before them. With `scores`, every update tells how good the forecast of its observation was.
     """
 
     def __init__(
@@ -64,56 +56,111 @@ class Session:
         start: Any = 0.0,
         time_unit: str | None = None,
         undo: int = 8,
+        scores: bool = False,
     ):
         self._key = checked_key(key)
         self.model = checked_methods_of(checked_model(model))
         self.num_particles = checked_num_particles(num_particles)
         undo = checked_count("undo", undo, least=0, why="a number of past states to keep")
         self.method = as_method(method, self.model, history=history)
-        self._weighs = type(self.method).weigh is not Method.weigh
         self._unknowns = Unknowns.of(model)
         self._clock = Clock(start, time_unit)
         self._rows = RowReader(self.model)
         self._state: State | None = None  # made when first asked for: rows tell shapes that a model may not
         self.stage = 0
         self.log_evidence = 0.0
-        self._past: deque[Moment] = deque(maxlen=undo)  # what `retract()` goes back to
+        self._past: deque[Kept] = deque(maxlen=undo)
         self._example: Row | None = None  # the row that the state was made for
         self._fingerprint: Fingerprint | None = None  # of the model, once it was asked for
+        self._scores = scores
+        if scores:
+            check_scorable(self.model)
 
     def update(self, observation: Numbers | None, *, time: Any = None, inputs: Any = None) -> Posterior:
         """The posterior after one more observation; None or NaN: what was not observed.
 
-        `time` and `inputs` are what the model's methods ask for; without a time, one unit has passed.
+        `time` and `inputs` are what the model's methods ask for; without a time, one unit has passed. A time before the
+        last one's is that of a late report: it is put in its place and what came after it is replayed, as far back as
+        `undo` goes. Of a static unknown that does not look at time, the order is of no matter: it is absorbed.
         """
-        now = self._clock.now + 1.0 if time is None else self._clock.elapsed(time)
-        if now < self._clock.now:
-            raise InputError(
-                f"`time` {time} lies before the last observation's: observations are taken in order of time. "
-                "Retract later ones first."
-            )
-        dt = None if time is None and not self._rows.needs_dt else now - self._clock.now
-        row = self._rows.read(observation, dt=dt, inputs=inputs)
-        state, info = self._moved_on(self.model, row, self.stage + 1, f"observation {self.stage + 1}")
-        self._keep(state, self.stage + 1, now, info, row)
-        return self._posterior(info)
+        at = self._clock.now + 1.0 if time is None else self._clock.elapsed(time)
+        report = Report(self._rows.read(observation, inputs=inputs), at, time is not None)
+        if at < self._clock.now and self._in_order:
+            undo = self._past.maxlen or 0
+            return self._gone_to(with_late(self._next, list(self._past), report, undo=undo, told=self._told))
+        here = self._position(self._dated(report, self._clock.now))
+        more = self._score(here, report) if self._scores else {}
+        return self._gone_to(replay(self._next, list(self._past), here, [report]), more)
 
-    def retract(self, observation: Numbers | None = None, *, inputs: Any = None) -> Posterior:
+    def update_many(self, observations: Numbers, *, times: Any = None, inputs: Any = None) -> Trace:
+        """Catch up on a stream (T, …) in one compiled scan: the particles that as many updates give.
+
+        `times` and `inputs` lead as the observations do; times go on from the last one. Where a row is refused, the
+        error names it and nothing has changed.
+        """
+        stream, many = self._rows.read_stream(observations, times=times, inputs=inputs, clock=self._clock)
+        if many:
+            raise InputError(f"a session is one stream, (T, …); got many, {np.shape(observations)}. `pfbr.run` them.")
+        at = times_of(self._clock, times, stream.observations.shape[0])
+        begin = self._position(row_at(stream, 0))
+        number, keep = np.asarray(self.stage, np.int32), self._past.maxlen or 0
+        said = record_on(self._key, self.method, self.model, begin.state, stream, number, keep)
+        refuse_without_posterior(said.particles, said.info, lambda index: f"row {int(index[0]) + 1} of the table")
+        scored = partial(score_recorded, self._key, self.model, said, stream, stage=self.stage, now=self._clock.now)
+        done = caught_up(said, stream, at, times is not None, begin)
+        self._adopt(Replayed([*self._past, *done.kept], done.end, done.info))
+        return Trace(said.particles, done.info, self._unknowns, said.parameters, scored=scored, session=lambda: self)
+
+    def predict(self, horizon: int | None = None, *, times: Any = None, inputs: Any = None) -> Forecast:
+        """States and observations to come, after `horizon` units of time one by one, or at `times` in the session's own
+        clock; `inputs` with a row for each, where the model asks for them.
+
+        Draws are equally weighted and parameters go with their states. Nothing of the session changes, and the same
+        call gives the same forecast.
+        """
+        ahead, shown, length = read_ahead(self._rows, self._clock, horizon, times, inputs)
+        own, number = self._current().own, np.asarray(self.stage, np.int32)
+        particles, parameters = self.method.particles(own), self.method.parameters(self.model, own)
+        drawn = drawn_ahead(self._key, number, self.model, particles, parameters, ahead, length)
+        return Forecast(shown, drawn, self.model)
+
+    def retract(
+        self,
+        observation: Numbers | None = None,
+        *,
+        number: int | None = None,
+        time: Any = None,
+        inputs: Any = None,
+    ) -> Posterior:
         """Take an observation back.
 
         Without an argument, the last one, and for moving unknowns the move before it; the posterior is then bit for
-        bit what it was. So many in a row can be taken back as `undo` says. With an argument, that one, however long
-        ago it came, where the unknown is at rest: an update with the inverse likelihood, which can itself be undone.
+        bit what it was. So many in a row can be taken back as `undo` says. By `number` (its place in the stream, from
+        1) or `time`, one of the last `undo` reports: those after it are replayed, as if it had never come. With an
+        observation, that one, however long ago it came, where the unknown is at rest: an update with the inverse
+        likelihood, which can itself be undone.
         """
         if observation is not None:
+            if number is not None or time is not None:
+                raise InputError("name the report by its value, its `number` or its `time`: one of them.")
             return self._downdated(observation, inputs)
-        if not self._past:
-            why = f"the {self._past.maxlen} past states that it keeps are used up. Make it with a larger `undo`"
-            if self.stage == 0:
-                why = "there has been no observation yet; update it first"
-            raise InputError(f"this session has nothing to retract: {why}.")
-        self._go_back(self._past.pop())
-        return self.posterior
+        if number is None and time is None and self._past:
+            return self._gone_to(Replayed(list(self._past)[:-1], self._past[-1].before, Info()))
+        return self._gone_to(without(self._next, list(self._past), self._find(number, time)))
+
+    def replace(
+        self, observation: Numbers | None, *, number: int | None = None, time: Any = None, inputs: Any = None
+    ) -> Posterior:
+        """Correct one of the last `undo` reports, by its `number` or `time`, or the last one; None: nothing was seen.
+
+        Its time stays, and so do its inputs where none are given; those after it are replayed, as if it had come right.
+        """
+        place = self._find(number, time)
+        old = self._past[place].report
+        given = old.row.inputs if inputs is None and old is not None else inputs
+        return self._gone_to(
+            with_other(self._next, list(self._past), place, self._rows.read(observation, inputs=given))
+        )
 
     def smooth(self, lag: int | None = None) -> Smoothed:
         """The states of the last `lag` reports before this one, and of this one, given all so far: lag + 1 stages.
@@ -123,8 +170,8 @@ class Session:
         check_moves(self.model)
         lag = checked_lag(lag, kept=len(self._past), undo=self._past.maxlen or 0)
         kept = list(self._past)[len(self._past) - lag :]
-        states = [*(one.state for one in kept), self._current()]
-        rows = [one.row for one in kept if one.row is not None]  # all of them: only the current moment has none
+        states = [*(one.before.state for one in kept), self._current()]
+        rows = [self._dated(one.report, one.before.now) for one in kept if one.report is not None]
         return smooth_kept(self._key, self.method, self.model, states, rows)
 
     @property
@@ -165,9 +212,10 @@ class Session:
             self._clock.zero,
             self._clock.time_unit,
             self._example,
-            None if self._state is None else self._moment(self._state),
+            None if self._state is None else self._position(),
             list(self._past) if undo else [],
             self._fingerprint,
+            self._scores,
         )
 
     @classmethod
@@ -180,65 +228,90 @@ class Session:
             start=saved.start,
             time_unit=saved.time_unit,
             undo=saved.undo,
+            scores=saved.scores,
         )
         session._fingerprint, session._example = saved.fingerprint, saved.example
-        session._past.extend(saved.past)
         if saved.example is not None:
             session._rows.resume(saved.example)
         if saved.current is not None:
-            session._go_back(saved.current)
+            session._adopt(Replayed(saved.past, saved.current, Info()))
         return session
 
-    def _moment(self, state: State) -> Moment:
-        return Moment(state, self.stage, self._clock.now, self.log_evidence)
+    @property
+    def _in_order(self) -> bool:
+        """Whether the order of reports matters."""
+        return isinstance(self.model, StateSpaceModel) or self._rows.needs_dt
 
-    def _go_back(self, to: Moment) -> None:
-        self._state, self.stage, self._clock.now, self.log_evidence = to.state, to.stage, to.now, to.log_evidence
+    def _told(self, at: float) -> Any:
+        """An elapsed time as the user says it."""
+        return self._clock.moments(np.array([at]))[0]
+
+    def _find(self, number: int | None, time: Any) -> int:
+        at = None if time is None else self._clock.elapsed(time)
+        return find(list(self._past), number=number, at=at, stage=self.stage, undo=self._past.maxlen or 0)
 
     def _downdated(self, observation: Numbers, inputs: Any) -> Posterior:
         if isinstance(self.model, StateSpaceModel):
             raise InputError(
-                "an earlier observation can be taken back only where the unknown does not move; `retract()` takes back "
-                "the last one."
+                "an earlier observation can be taken back by its value only where the unknown does not move; "
+                "`retract()` takes back the last one, `retract(number=…)` one of the last."
             )
         reason = getattr(self.method, "cannot_downdate", lambda: f"{type(self.method).__name__} cannot")()
         if reason is not None:
             raise InputError(f"{reason} take back an earlier observation: call `retract()` for the last one.")
         if self.stage == 0:
             raise InputError("this session has nothing to retract: there has been no observation yet.")
-        row = self._rows.read(observation, dt=None, inputs=inputs)
+        row = self._rows.read(observation, inputs=inputs)
         known = getattr(self.method, "remembers", lambda state, row: None)(self._current().own, row)
         if known is False:
             raise InputError(f"{np.asarray(observation)} is not among the observations that this session has kept.")
+        here, what = self._position(row), f"taking back {np.asarray(observation)}"
         model = InverseLikelihood(self.model)
-        state, info = self._moved_on(model, row, -self.stage, f"taking back {np.asarray(observation)}")
-        self._keep(state, self.stage - 1, self._clock.now, info, row)
-        return self._posterior(info)
+        state, info = stepped(self._key, -self.stage, self.method, model, here.state, row, what)
+        end = Position(state, self.stage - 1, here.now, here.log_evidence + _gained(info))
+        return self._gone_to(Replayed([*self._past, Kept(here, None)], end, info))
 
     def _current(self, row: Row | None = None) -> State:
         if self._state is None:
-            first = row or self._rows.example()
-            shape = np.shape(first.observation)
-            example = first.conditions(self.model)
-            self._example = first
-            self._state = _start(self._key, self.method, self.model, self.num_particles, example, shape)
+            self._example = row or self._rows.example()
+            self._state = start_compiled(*self._beginning(self._example))
         return self._state
 
-    def _moved_on(self, model: Model, row: Row, number: int, what: str) -> tuple[State, Info]:
-        """The next state, unless it is none; nothing of the session has changed yet."""
-        before = self._current(row)
-        arguments = (self._key, np.asarray(number, np.int32), self.method, model, before, row)
-        tried = _weigh(*arguments) if self._weighs else None
-        state, info = tried[:2] if tried is not None and bool(tried[2]) else _step(*arguments)
-        refuse_without_posterior(self.method.particles(state.own), info, lambda index: what)
-        return state, info
+    def _beginning(self, row: Row) -> tuple:
+        """What a first state is made of; the row tells shapes."""
+        example, shape = row.conditions(self.model), np.shape(row.observation)
+        return self._key, self.method, self.model, self.num_particles, example, shape
 
-    def _keep(self, state: State, stage: int, now: float, info: Info, row: Row) -> None:
-        assert self._state is not None  # `_moved_on` made it
-        self._past.append(dataclasses.replace(self._moment(self._state), row=row))
-        self._state, self.stage, self._clock.now = state, stage, now
-        if info.log_predictive is not None:
-            self.log_evidence += float(info.log_predictive)  # float64 on the host
+    def _position(self, row: Row | None = None) -> Position:
+        return Position(self._current(row), self.stage, self._clock.now, self.log_evidence)
+
+    def _next(self, here: Position, report: Report) -> tuple[Position, Info]:
+        """One step on; nothing of the session changes. The number of the step is its place, and so is its key."""
+        number, row = here.stage + 1, self._dated(report, here.now)
+        state, info = stepped(self._key, number, self.method, self.model, here.state, row, f"observation {number}")
+        now = max(here.now, report.at)
+        return Position(state, number, now, here.log_evidence + _gained(info)), info
+
+    def _dated(self, report: Report, now: float) -> Row:
+        """The row with its elapsed time; None is an ordinary step, of a model that does not look at time, where the
+        user did not say when."""
+        counts = report.timed or self._rows.needs_dt
+        return report.row.after(max(report.at - now, 0.0) if counts else None)
+
+    def _score(self, here: Position, report: Report) -> dict[str, np.ndarray]:
+        own = here.state.own
+        parts = self.method.particles(own), self.method.parameters(self.model, own)
+        return score_row(self._key, here.stage, self.model, *parts, self._dated(report, here.now), report.at)
+
+    def _gone_to(self, replayed: Replayed, more: dict[str, np.ndarray] | None = None) -> Posterior:
+        self._adopt(replayed)
+        return self._posterior(with_details(replayed.info, more) if more else replayed.info)
+
+    def _adopt(self, replayed: Replayed) -> None:
+        """Everything that changes, at once."""
+        end = replayed.end
+        self._past = deque(replayed.kept, maxlen=self._past.maxlen)
+        self._state, self.stage, self._clock.now, self.log_evidence = end.state, end.stage, end.now, end.log_evidence
 
     def _posterior(self, info: Info) -> Posterior:
         if info.log_predictive is not None:
@@ -247,3 +320,16 @@ class Session:
         own = self._current().own
         parameters = self.method.parameters(self.model, own)
         return Posterior(self.method.particles(own), info, self._unknowns, parameters)
+
+
+def _gained(info: Info) -> float:
+    """Float64 on the host, which a long stream needs."""
+    return 0.0 if info.log_predictive is None else float(info.log_predictive)
+
+
+def resumed(session: Session, reader: RowReader, recorded: Replayed, row: Row) -> Session:
+    """A fresh session that goes on where a recorded stream of its own model and key has ended."""
+    like = eqx.filter_eval_shape(start, *session._beginning(row))
+    session._rows, session._example = reader, row
+    session._adopt(with_room(recorded, like))
+    return session

@@ -17,6 +17,7 @@ from pfbr.errors import FileError, InputError, PfbrError
 from pfbr.inference.described import describe, rebuild
 from pfbr.inference.fingerprint import Fingerprint, differences
 from pfbr.inference.method import Method, State, start
+from pfbr.inference.replay import Kept, Position, Report
 from pfbr.inference.rows import Row
 from pfbr.io import containers, sparse, trees
 from pfbr.models.base import Model
@@ -25,17 +26,6 @@ from pfbr.version import VERSION
 LAYOUT = 1  # of what stands in a file; a change that older files cannot be read with gets the next number
 ROW = ("observation", "observed", "dt", "inputs")
 PRINT = ("points", "params", "observations", "values")
-
-
-@dataclasses.dataclass
-class Moment:
-    """A session between two observations."""
-
-    state: State
-    stage: int
-    now: float
-    log_evidence: float
-    row: Row | None = None  # that led on from here; None where none has come
 
 
 @dataclasses.dataclass
@@ -49,14 +39,15 @@ class SavedSession:
     start: Any
     time_unit: str | None
     example: Row | None  # the row that the state was made for
-    current: Moment | None
-    past: list[Moment]
+    current: Position | None
+    past: list[Kept]
     fingerprint: Fingerprint
+    scores: bool = False
 
 
 def to_bytes(saved: SavedSession, model: Model) -> bytes:
     arrays: dict[str, np.ndarray] = {}
-    moments = [*saved.past, *([] if saved.current is None else [saved.current])]
+    moments = [*(kept.before for kept in saved.past), *([] if saved.current is None else [saved.current])]
     header = {
         "layout": LAYOUT,
         "pfbr": VERSION,
@@ -69,8 +60,9 @@ def to_bytes(saved: SavedSession, model: Model) -> bytes:
         "undo": saved.undo,
         "start": described_moment(saved.start),
         "time_unit": saved.time_unit,
+        "scores": saved.scores,
         "stages": [moment.stage for moment in moments],
-        "rows": [_described(moment.row, ROW, f"rows[{i}]", arrays) for i, moment in enumerate(moments)],
+        "reports": [described_report(kept.report, f"report[{i}]", arrays) for i, kept in enumerate(saved.past)],
         "example": _described(saved.example, ROW, "example", arrays),
         "fingerprint": described_fingerprint(saved.fingerprint, arrays),
     }
@@ -79,7 +71,7 @@ def to_bytes(saved: SavedSession, model: Model) -> bytes:
     if saved.current is not None:
         current = containers.named_leaves(saved.current.state)
         arrays |= _prefixed("state", sparse.packed(current))
-        for number, moment in enumerate(saved.past):  # they share most of what they keep with the current one
+        for number, moment in enumerate(moments[:-1]):  # they share most of what they keep with the current one
             arrays |= _prefixed(f"past[{number}]", sparse.packed(containers.named_leaves(moment.state), current))
     return containers.to_bytes("session", header, arrays)
 
@@ -115,6 +107,7 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray], model: Model, s
     key = rebuilt_key(header["key"], arrays)
     example = _rebuilt(Row, header["example"], arrays, source)
     num_particles, stages = int(header["num_particles"]), header["stages"]
+    reports = [rebuilt_report(one, arrays, source) for one in header["reports"]]
     moments = []
     if example is not None and stages:
         skeleton = state_skeleton(method, model, num_particles, example)
@@ -123,12 +116,11 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray], model: Model, s
         kept = [
             sparse.unpacked(_without(f"past[{i}]", arrays), shapes, source, current) for i in range(len(stages) - 1)
         ]
-        rows = [_rebuilt(Row, row, arrays, source) for row in header["rows"]]
-        for leaves, stage, now, gained, row in zip(
-            [*kept, current], stages, arrays["now"], arrays["log_evidence"], rows, strict=True
+        for leaves, stage, now, gained in zip(
+            [*kept, current], stages, arrays["now"], arrays["log_evidence"], strict=True
         ):
             state = filled_state(skeleton, leaves, header, source)
-            moments.append(Moment(state, int(stage), float(now), float(gained), row))
+            moments.append(Position(state, int(stage), float(now), float(gained)))
     return SavedSession(
         method,
         key,
@@ -138,9 +130,23 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray], model: Model, s
         header["time_unit"],
         example,
         moments[-1] if moments else None,
-        moments[:-1],
+        [Kept(*one) for one in zip(moments[:-1], reports, strict=True)],
         fingerprint,
+        bool(header["scores"]),
     )
+
+
+def described_report(report: Report | None, name: str, arrays: dict[str, np.ndarray]) -> Any:
+    """A report that can still be changed; its time in JSON has all its digits."""
+    if report is None:
+        return None
+    return {"row": _described(report.row, ROW, name, arrays), "at": report.at, "timed": report.timed}
+
+
+def rebuilt_report(document: Any, arrays: dict[str, np.ndarray], source: str) -> Report | None:
+    if document is None:
+        return None
+    return Report(_rebuilt(Row, document["row"], arrays, source), float(document["at"]), bool(document["timed"]))
 
 
 def check_origin(header: dict[str, Any], source: str) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from pfbr import baselines
 from pfbr.checks import checked_key, checked_num_particles
 from pfbr.errors import InputError
+from pfbr.inference.clock import Clock
 from pfbr.inference.method import Method, Stream
 from pfbr.inference.registry import as_method
 from pfbr.inference.rows import RowReader
@@ -84,7 +85,7 @@ def compare(
     if not chosen:
         raise InputError(f"no method to compare; the baselines are {', '.join(baselines.names())}.")
     streams, many = RowReader(model).read_stream(
-        observations, times=times, inputs=inputs, start=start, time_unit=time_unit
+        observations, times=times, inputs=inputs, clock=Clock(start, time_unit)
     )
     streams = streams if many else jax.tree.map(lambda leaf: leaf[None], streams)
     length = streams.observations.shape[1]
