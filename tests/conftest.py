@@ -41,6 +41,8 @@ EDGE = {
     "pfbr.inference.operator_file",
     "pfbr.inference.registry",
     "pfbr.inference.rows",
+    "pfbr.inference.run_streams",
+    "pfbr.inference.tables",
     "pfbr.inference.run",
     "pfbr.inference.session",
     "pfbr.inference.session_file",

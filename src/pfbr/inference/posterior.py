@@ -135,6 +135,7 @@ class Trace:
         self._parameters, self.smoothed = parameters, smoothed
         self._scored, self._session = scored, session
         self.info = Said(info)
+        self.times: Any = None  # as they came with the observations, where they did
 
     def scores(self, levels: Numbers = (0.5, 0.9)) -> Any:
         """CRPS, coverage, width and interval score of the one-step-ahead forecast of every observation, (…, T, …) each,

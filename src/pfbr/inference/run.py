@@ -1,5 +1,6 @@
 """A whole stream, or many at once, in one compiled call."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -9,15 +10,19 @@ from pfbr.checks import checked_key, checked_num_particles
 from pfbr.errors import InputError
 from pfbr.inference.catching_up import caught_up, row_at, times_of, with_evidence
 from pfbr.inference.clock import Clock
+from pfbr.inference.frame_trace import FrameTrace
 from pfbr.inference.method import Method, record, record_many
 from pfbr.inference.posterior import Trace
 from pfbr.inference.refusal import in_words, refuse_without_posterior
 from pfbr.inference.registry import as_method
 from pfbr.inference.replay import Position
 from pfbr.inference.rows import RowReader
+from pfbr.inference.run_streams import run_streams
 from pfbr.inference.scoring import score_recorded
 from pfbr.inference.session import Session, resumed
 from pfbr.inference.smoothing.smooth import check_moves, smooth_run
+from pfbr.inference.tables import check_names, ordered, single_start
+from pfbr.io.frames import Table, is_frame, read_frame
 from pfbr.models.base import Model
 from pfbr.models.checks import checked_methods_of, checked_model
 from pfbr.models.unknowns import Unknowns
@@ -39,13 +44,25 @@ def run(
     start: Any = 0.0,
     time_unit: str | None = None,
     smooth: bool = False,
+    by: str | None = None,
+    time: str | None = None,
+    observation: str | Sequence[str] | None = None,
 ) -> Trace:
-    """The posteriors after every observation of a stream (T, …), or of many (S, T, …).
+    """The posteriors after every observation of a stream (T, …), or of many (S, T, …), or of the rows of a frame.
 
     NaN stands for what was not observed. `times` and `inputs` lead as the observations do. A single stream gives the
     particles that a `Session` with the same key gives, and `trace.session` goes on live from its end. With `smooth`,
     `trace.smoothed` has every state given all of the stream.
+
+    Of a frame (pandas, polars, pyarrow) `observation`, `inputs`, `time` and `by` name columns; `by` tells streams
+    apart, each with a posterior of its own. Rows are taken in order of time within each stream; `start="first"` puts
+    the prior at the first time of each. `trace.to_frame()` has one row for each row of the frame.
     """
+    check_names(observations, times, by=by, time=time, observation=observation)
+    if is_frame(observations):
+        table = read_frame(observations, by=by, time=time, observation=observation, inputs=inputs)
+        settings = {"method": method, "key": key, "num_particles": num_particles, "history": history}
+        return _run_table(model, table, start=start, time_unit=time_unit, smooth=smooth, **settings)
     key, num_particles = checked_key(key), checked_num_particles(num_particles)
     model = checked_methods_of(checked_model(model))
     if smooth:
@@ -70,4 +87,20 @@ def run(
         return resumed(fresh, reader, ended, row_at(rows, 0))
 
     info = with_evidence(said.info, 0.0)
-    return Trace(said.particles, info, Unknowns.of(model), said.parameters, smoothed, scored=scored, session=session)
+    trace = Trace(said.particles, info, Unknowns.of(model), said.parameters, smoothed, scored=scored, session=session)
+    trace.times = times
+    return trace
+
+
+def _run_table(model: Model, table: Table, *, start: Any, smooth: bool, **settings: Any) -> FrameTrace:
+    """The rows of a table, in order of time: one stream as any other, many in one scan."""
+    rows = ordered(checked_methods_of(checked_model(model)), table)
+    if table.streams is None:
+        start = single_start(rows, table, start)
+        trace = run(
+            model, rows.observations, times=rows.times, inputs=rows.inputs, start=start, smooth=smooth, **settings
+        )
+        return FrameTrace.of(trace, table, rows)
+    if smooth:
+        raise InputError("`smooth` is for one stream: run the streams of a frame one by one.")
+    return run_streams(model, table, rows, start=start, **settings)

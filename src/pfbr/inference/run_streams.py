@@ -1,0 +1,66 @@
+"""Many streams of one table, each by itself, whatever their lengths."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jax import numpy as jnp
+
+from pfbr.checks import checked_key, checked_num_particles
+from pfbr.inference.clock import Clock
+from pfbr.inference.frame_trace import StreamsTrace, taken
+from pfbr.inference.method import Method, Stream
+from pfbr.inference.posterior import Trace
+from pfbr.inference.refusal import refuse_without_posterior
+from pfbr.inference.registry import as_method
+from pfbr.inference.rows import RowReader
+from pfbr.inference.streams import record_streams
+from pfbr.inference.tables import Ordered, elapsed
+from pfbr.io.frames import Table
+from pfbr.models.base import Model
+from pfbr.models.unknowns import Unknowns
+
+ROOM = 128  # rows kept are rounded up to powers of two times this: few compilations, whatever the longest stream
+
+
+def run_streams(
+    model: Model,
+    table: Table,
+    rows: Ordered,
+    *,
+    method: str | Method,
+    key: int | jax.Array,
+    num_particles: int,
+    history: int,
+    start: Any,
+    time_unit: str | None,
+) -> StreamsTrace:
+    """The posteriors after every row of every stream."""
+    key, num_particles = checked_key(key), checked_num_particles(num_particles)
+    read, _ = RowReader(model).read_stream(rows.observations, times=None, inputs=rows.inputs, clock=Clock())
+    dt = elapsed(rows, table, start, time_unit)
+    if dt is not None:
+        read = Stream(read.observations, jnp.asarray(dt, jnp.result_type(float)), read.inputs, read.observed)
+    longest = int(rows.lengths.max())
+    chosen = as_method(method, model, history=history, rows=ROOM * 2 ** max(0, int(np.ceil(np.log2(longest / ROOM)))))
+    said = record_streams(key, chosen, model, read, rows.stream, num_particles)
+    refuse_without_posterior(said.particles, said.info, lambda index: _in_words(table, rows, int(index[0])))
+    info = said.info
+    if info.log_predictive is not None:
+        total = _within_streams(np.asarray(info.log_predictive, dtype=np.float64), rows.stream)
+        info = eqx.tree_at(lambda i: i.log_evidence, info, total, is_leaf=lambda leaf: leaf is None)
+    particles, info, parameters = taken(said.particles, info, said.parameters, np.argsort(rows.order))
+    trace = StreamsTrace.of(Trace(particles, info, Unknowns.of(model), parameters), table, rows)
+    trace.times = table.times
+    return trace  # type: ignore[return-value]
+
+
+def _within_streams(values: np.ndarray, stream: np.ndarray) -> np.ndarray:
+    """Running sums that begin anew with each stream."""
+    begins = np.flatnonzero(np.append(True, stream[1:] != stream[:-1]))
+    return np.concatenate([np.cumsum(part) for part in np.split(values, begins[1:])])
+
+
+def _in_words(table: Table, rows: Ordered, index: int) -> str:
+    return f"{table.where(int(rows.order[index]))} (stream {rows.ids[rows.stream[index]]!r})"
