@@ -39,6 +39,8 @@ EDGE = {
     "pfbr.inference.core",
     "pfbr.inference.described",
     "pfbr.inference.operator_file",
+    "pfbr.inference.panel.panel",
+    "pfbr.inference.panel.reports",
     "pfbr.inference.registry",
     "pfbr.inference.rows",
     "pfbr.inference.run_streams",

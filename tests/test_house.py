@@ -192,6 +192,7 @@ ASKED_IN = {
     "inference.core": "inference/test_session.py",
     "inference.info": "inference/test_draws.py",
     "inference.method": "inference/test_session.py",
+    "inference.panel.": "inference/panel/test_panel.py",
     "inference.posterior": "inference/test_draws.py",
     "inference.pretrained.catalogue": "inference/test_golden.py",
     "inference.provenance": "inference/test_operator_file.py",

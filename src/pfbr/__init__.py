@@ -10,6 +10,8 @@ if TYPE_CHECKING:  # what a type checker and an editor see; at run time each is 
     from pfbr.inference.core import init, step
     from pfbr.inference.operator import Operator, gaussian_operator
     from pfbr.inference.operator_file import load, read_header, save
+    from pfbr.inference.panel.panel import Panel
+    from pfbr.inference.panel.posteriors import Posteriors
     from pfbr.inference.posterior import Posterior, Trace
     from pfbr.inference.pretrained import pretrained
     from pfbr.inference.registry import as_method
@@ -24,7 +26,9 @@ if TYPE_CHECKING:  # what a type checker and an editor see; at run time each is 
 _WHERE = {
     "Model": "models.base",
     "Operator": "inference.operator",
+    "Panel": "inference.panel.panel",
     "Posterior": "inference.posterior",
+    "Posteriors": "inference.panel.posteriors",
     "Session": "inference.session",
     "StateSpaceModel": "models.base",
     "Trace": "inference.posterior",
@@ -52,7 +56,9 @@ _ROOMS = ("baselines", "errors", "inference", "judging", "metrics", "models", "t
 __all__ = [
     "Model",
     "Operator",
+    "Panel",
     "Posterior",
+    "Posteriors",
     "Session",
     "StateSpaceModel",
     "Trace",

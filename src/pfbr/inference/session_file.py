@@ -63,7 +63,7 @@ def to_bytes(saved: SavedSession, model: Model) -> bytes:
         "scores": saved.scores,
         "stages": [moment.stage for moment in moments],
         "reports": [described_report(kept.report, f"report[{i}]", arrays) for i, kept in enumerate(saved.past)],
-        "example": _described(saved.example, ROW, "example", arrays),
+        "example": described_row(saved.example, "example", arrays),
         "fingerprint": described_fingerprint(saved.fingerprint, arrays),
     }
     arrays["now"] = np.asarray([moment.now for moment in moments], np.float64)
@@ -105,7 +105,7 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray], model: Model, s
     check_model(model, fingerprint, header["model"], source)
     method = rebuild(header["method"], arrays, source)
     key = rebuilt_key(header["key"], arrays)
-    example = _rebuilt(Row, header["example"], arrays, source)
+    example = rebuilt_row(header["example"], arrays, source)
     num_particles, stages = int(header["num_particles"]), header["stages"]
     reports = [rebuilt_report(one, arrays, source) for one in header["reports"]]
     moments = []
@@ -140,13 +140,15 @@ def described_report(report: Report | None, name: str, arrays: dict[str, np.ndar
     """A report that can still be changed; its time in JSON has all its digits."""
     if report is None:
         return None
-    return {"row": _described(report.row, ROW, name, arrays), "at": report.at, "timed": report.timed}
+    return {"row": described_row(report.row, name, arrays), "at": report.at, "timed": report.timed}
 
 
 def rebuilt_report(document: Any, arrays: dict[str, np.ndarray], source: str) -> Report | None:
     if document is None:
         return None
-    return Report(_rebuilt(Row, document["row"], arrays, source), float(document["at"]), bool(document["timed"]))
+    row = rebuilt_row(document["row"], arrays, source)
+    assert row is not None  # a report has one
+    return Report(row, float(document["at"]), bool(document["timed"]))
 
 
 def check_origin(header: dict[str, Any], source: str) -> None:
@@ -176,7 +178,8 @@ def check_model(model: Model, fingerprint: Fingerprint, name: str, source: str) 
 
 def state_skeleton(method: Method, model: Model, num_particles: int, example: Row) -> State:
     """The structure of a state, with shapes in place of arrays."""
-    begin = lambda key: start(key, method, model, num_particles, example.conditions(model), example.observation.shape)
+    conditions = jax.tree.map(jnp.asarray, example.conditions(model))
+    begin = lambda key: start(key, method, model, num_particles, conditions, np.shape(example.observation))
     return eqx.filter_eval_shape(begin, jax.random.key(0))
 
 
@@ -214,25 +217,25 @@ def rebuilt_moment(document: Any) -> Any:
 
 
 def described_fingerprint(fingerprint: Fingerprint, arrays: dict[str, np.ndarray]) -> Any:
-    parts = _described(fingerprint, PRINT, "fingerprint", arrays)
-    return parts | {"row": _described(fingerprint.row, ROW, "fingerprint.row", arrays)}
+    parts = {name: trees.described(getattr(fingerprint, name), f"fingerprint.{name}", arrays) for name in PRINT}
+    return parts | {"row": described_row(fingerprint.row, "fingerprint.row", arrays)}
 
 
 def rebuilt_fingerprint(document: Any, arrays: dict[str, np.ndarray], source: str) -> Fingerprint:
     parts = {name: jax.tree.map(jnp.asarray, trees.rebuilt(document[name], arrays, source)) for name in PRINT}
-    return Fingerprint(row=_rebuilt(Row, document["row"], arrays, source), **parts)
+    return Fingerprint(row=rebuilt_row(document["row"], arrays, source), **parts)
 
 
-def _described(module: Any, fields: tuple[str, ...], name: str, arrays: dict[str, np.ndarray]) -> Any:
-    if module is None:
+def described_row(row: Row | None, name: str, arrays: dict[str, np.ndarray]) -> Any:
+    if row is None:
         return None
-    return {field: trees.described(getattr(module, field), f"{name}.{field}", arrays) for field in fields}
+    return {field: trees.described(getattr(row, field), f"{name}.{field}", arrays) for field in ROW}
 
 
-def _rebuilt(cls: Any, document: Any, arrays: dict[str, np.ndarray], source: str) -> Any:
+def rebuilt_row(document: Any, arrays: dict[str, np.ndarray], source: str) -> Row | None:
     if document is None:
         return None
-    return cls(**{name: trees.rebuilt(one, arrays, source) for name, one in document.items()})
+    return Row(**{field: trees.rebuilt(document[field], arrays, source) for field in ROW})
 
 
 def _named_shapes(skeleton: Any) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Thousands of independent streams of one model, each with a posterior of its own."""
