@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from pfbr.baselines import Exact
@@ -61,3 +62,19 @@ class NoFormula(GaussianMean):
 
     def linear_gaussian(self):
         return None
+
+
+def test_frames_have_the_streams_of_arrays(gaussian_mean, streams):
+    many = np.asarray(streams)
+    count, length, width = many.shape
+    frame = pd.DataFrame(many.reshape(-1, width), columns=[f"y{i}" for i in range(width)])
+    frame["s"], frame["t"] = np.repeat(np.arange(count), length), np.tile(np.arange(length), count)
+    mixed = frame.sample(frac=1.0, random_state=0)
+    mixed = mixed.sort_values("s", kind="stable")  # streams have their numbers as they appear
+    settings = {"methods": ["prior"], "num_particles": 16, "truth": "none"}
+    expected = compare(gaussian_mean, many, **settings)
+    names = {"by": "s", "time": "t", "observation": [f"y{i}" for i in range(width)]}
+    found = compare(gaussian_mean, mixed, start="first", **names, **settings)
+    assert found[0].predictive == pytest.approx(expected[0].predictive, rel=1e-6)
+    with pytest.raises(InputError, match="equally long"):
+        compare(gaussian_mean, mixed[1:], **names, **settings)

@@ -8,8 +8,8 @@ import numpy as np
 
 from pfbr.cli import cells
 from pfbr.cli.lines import Columns
-from pfbr.cli.observations import as_the_model_has_them
 from pfbr.errors import FileError, InputError
+from pfbr.inference.tables import as_the_model_has_them
 from pfbr.models.base import Model
 
 

@@ -3,7 +3,10 @@
 import datetime
 import math
 import re
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from pfbr.errors import InputError
 
@@ -49,6 +52,18 @@ def time(value: Any, where: str) -> Time:
         raise InputError(
             f"{where}: {shortened(str(value))!r} is no time: a number, or a date such as 2024-05-01T12:00."
         ) from None
+
+
+def moments(times: Sequence[Time], where: Callable[[int], str]) -> np.ndarray:
+    """Times of one kind, numbers or dates (UTC where they have a zone), as an array."""
+    dated = isinstance(times[0], datetime.datetime)
+    for row, one in enumerate(times):
+        if isinstance(one, datetime.datetime) != dated:
+            raise InputError(f"{where(row)} has a {'number' if dated else 'date'} for a time, unlike the rows above.")
+    if not dated:
+        return np.asarray(times, dtype=float)
+    plain = [t.astimezone(datetime.UTC).replace(tzinfo=None) if t.tzinfo else t for t in times]  # type: ignore[union-attr]
+    return np.array(plain, dtype="datetime64[us]")
 
 
 def shortened(text: str) -> str:

@@ -1,7 +1,7 @@
 """`pfbr compare`: methods side by side on a user's model and streams, as records, a table and a figure."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -40,6 +40,7 @@ def compare(
     time: str | None = typer.Option(None, "--time", metavar="COLUMN", help=words.TIME),
     inputs: str | None = typer.Option(None, "--inputs", metavar="COLUMNS", help=words.INPUTS),
     observation: str | None = typer.Option(None, "--observation", metavar="COLUMNS", help=words.OBSERVATION),
+    by: str | None = typer.Option(None, "--by", metavar="COLUMN", help=words.BY),
     start: str = typer.Option("0", "--start", metavar="T", help=words.START),
     time_unit: str | None = typer.Option(None, "--time-unit", metavar="U", help=words.TIME_UNIT),
 ) -> None:
@@ -59,7 +60,12 @@ def compare(
     problem = spec.resolve(model)
     names = list(filter(None, map(str.strip, methods.split(",")))) or _fitting(problem)
     chosen = {_label(name): name for name in names}
-    streams = _streams(observations, problem, Columns.of(time, inputs, observation))
+    begin = start if start == "first" and by is not None else cells.time(start, "--start")
+    if by is not None:
+        streams = _by_column(observations, problem, Columns.of(time, inputs, observation, by), begin, time_unit)
+        begin, time_unit = 0.0, None  # times are elapsed ones now
+    else:
+        streams = _streams(observations, problem, Columns.of(time, inputs, observation))
     console = Console(stderr=True)
     with console.status("starting") as status:
 
@@ -75,7 +81,7 @@ def compare(
             key=seed,
             num_particles=particles,
             history=history,
-            start=cells.time(start, "--start"),
+            start=begin,
             time_unit=time_unit,
             out=out,
             minutes=minutes,
@@ -130,6 +136,16 @@ def _streams(paths: list[Path], problem: "Model", columns: "Columns") -> "Stream
         if found[0].inputs is None
         else jax.tree.map(lambda *leaves: np.stack(leaves), *(one.inputs for one in found)),
     )
+
+
+def _by_column(paths: list[Path], problem: "Model", columns: "Columns", start: Any, time_unit: str | None) -> "Streams":
+    """The streams of one table, which must be equally long."""
+    from pfbr.cli.observations import Streams, read_table
+    from pfbr.inference.tables import stacked
+
+    if len(paths) > 1:
+        raise InputError(f"--by is for one table with all streams; got {len(paths)} files.")
+    return Streams(*stacked(problem, read_table(paths[0], columns), start, time_unit))
 
 
 def _table(rows: "list[Row]", particles: int) -> "Table":

@@ -16,7 +16,13 @@ def infer(
         metavar="OBSERVATIONS", help=f"{words.FORMATS}; or `-`: JSON lines from standard input, answered one by one."
     ),
     method: str = typer.Option("auto", "--method", metavar="M", help=words.METHOD),
-    out: Path | None = typer.Option(None, "--out", metavar="FILE.npz", help="The file to write; optional with `-`."),
+    out: Path | None = typer.Option(
+        None,
+        "--out",
+        metavar="FILE",
+        help="The file to write: .npz with all particles; or, of a table, .csv or .parquet with a row of summaries for "
+        "each of its rows. Optional with `-`.",
+    ),
     particles: int = typer.Option(256, "--particles", min=2, help=words.PARTICLES),
     seed: int = typer.Option(0, "--seed", min=0, help="Same seed, same particles, from a file and live."),
     history: int = typer.Option(
@@ -25,6 +31,7 @@ def infer(
     time: str | None = typer.Option(None, "--time", metavar="COLUMN", help=words.TIME),
     inputs: str | None = typer.Option(None, "--inputs", metavar="COLUMNS", help=words.INPUTS),
     observation: str | None = typer.Option(None, "--observation", metavar="COLUMNS", help=words.OBSERVATION),
+    by: str | None = typer.Option(None, "--by", metavar="COLUMN", help=words.BY),
     start: str = typer.Option("0", "--start", metavar="T", help=words.START),
     time_unit: str | None = typer.Option(None, "--time-unit", metavar="U", help=words.TIME_UNIT),
 ) -> None:
@@ -47,15 +54,17 @@ def infer(
 
         pfbr infer my_model.py:model track.csv --time seconds --out posterior.npz
 
+        pfbr infer my_model.py:model sensors.parquet --by sensor --time when --start first --time-unit h --out out.csv
+
         echo '[0.3]' | pfbr infer gaussian-mixture - --method mixture
     """
     import sys
 
-    from pfbr.cli import cells, posteriors, spec
+    from pfbr.cli import cells, posteriors, spec, tables
     from pfbr.cli.lines import Columns
     from pfbr.cli.live import answer
-    from pfbr.cli.observations import read
-    from pfbr.inference.run import run
+    from pfbr.cli.observations import TABLES, read, read_table
+    from pfbr.inference.run import run, run_table
     from pfbr.inference.session import Session
     from pfbr.io.files import check_writable
     from pfbr.io.records import write_npz
@@ -63,22 +72,32 @@ def infer(
     live = observations == "-"
     if out is None and not live:
         raise InputError("--out FILE.npz is needed to keep the posteriors of a file of observations.")
+    tabular = not live and is_tabular(Path(observations), out, by, start)
     if out is not None:
-        check_writable(out, suffix=".npz")
-    columns = Columns.of(time, inputs, observation)
+        check_writable(out, suffix=out.suffix if tabular and out.suffix in TABLES else ".npz")
+    columns = Columns.of(time, inputs, observation, by)
     problem = spec.resolve(model)
     settings: dict[str, Any] = {
         "method": method,
         "key": seed,
         "num_particles": particles,
         "history": history,
-        "start": cells.time(start, "--start"),
+        "start": start if start == "first" and tabular else cells.time(start, "--start"),
         "time_unit": time_unit,
     }
     console = Console(stderr=True)
     if live:
         session = Session(problem, **settings)
         arrays = answer(session, sys.stdin, sys.stdout, columns=columns, keep=out is not None)
+    elif tabular:
+        table = read_table(Path(observations), columns)
+        with console.status(f"updating {particles} particles through {len(table)} rows"):
+            rows = run_table(problem, table, **settings)
+        console.print(tables.in_words(rows), highlight=False, soft_wrap=True)
+        assert out is not None  # asked for above
+        tables.write(out, table, rows)
+        console.print(f"wrote {out}: {len(table)} rows", highlight=False, soft_wrap=True)
+        return
     else:
         streams = read(Path(observations), problem, columns)
         check_dates(streams.times, settings["start"])
@@ -90,6 +109,17 @@ def infer(
         write_npz(out, arrays)
         held = ", ".join(f"{name} {value.shape}" for name, value in arrays.items())
         console.print(f"wrote {out}: {held}", highlight=False, soft_wrap=True)
+
+
+def is_tabular(observations: Path, out: Path | None, by: str | None, start: str) -> bool:
+    """Whether rows of a table are asked for, in order of time and by stream, or summaries of them."""
+    from pfbr.cli.observations import TABLES
+
+    asked = by is not None or start == "first" or (out is not None and out.suffix in TABLES)
+    if asked and observations.suffix not in TABLES:
+        what = "--by" if by is not None else "--start first" if start == "first" else f"--out {out}"
+        raise InputError(f"{what} is for tables, {' and '.join(TABLES)} files; got {observations.name!r}.")
+    return asked or observations.suffix == ".parquet"
 
 
 def check_dates(times: list[Any] | None, start: Any) -> None:

@@ -19,27 +19,32 @@ class Columns:
     time: str | None = None
     inputs: tuple[str, ...] = ()
     observation: tuple[str, ...] = ()
+    by: str | None = None  # of tables: tells streams apart
 
     @classmethod
-    def of(cls, time: str | None, inputs: str | None, observation: str | None) -> "Columns":
+    def of(cls, time: str | None, inputs: str | None, observation: str | None, by: str | None = None) -> "Columns":
         """As they are written on the command line, with commas between."""
-        return cls(
-            time, *(tuple(filter(None, map(str.strip, (text or "").split(",")))) for text in (inputs, observation))
-        )
+        several = [tuple(filter(None, map(str.strip, (text or "").split(",")))) for text in (inputs, observation)]
+        return cls(time, several[0], several[1], by)
+
+    @property
+    def single(self) -> list[str]:
+        """Those that hold one thing each."""
+        return [name for name in (self.time, self.by) if name is not None]
 
     def __post_init__(self):
-        names = [*([self.time] if self.time is not None else []), *self.inputs, *self.observation]
+        names = [*self.single, *self.inputs, *self.observation]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise InputError(f"the column {twice[0]!r} is named twice: it holds one thing.")
 
     @property
     def named(self) -> bool:
-        return self.time is not None or bool(self.inputs) or bool(self.observation)
+        return bool(self.single or self.inputs or self.observation)
 
     def split(self, names: list[str], where: str) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
         """The columns with the time, the inputs and the observation, out of all `names`."""
-        for wanted in (*([self.time] if self.time is not None else []), *self.inputs, *self.observation):
+        for wanted in (*self.single, *self.inputs, *self.observation):
             if wanted not in names:
                 near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.5)
                 guess = f" Did you mean {near[0]!r}?" if near else ""
@@ -49,7 +54,7 @@ class Columns:
                 )
             if names.count(wanted) > 1:
                 raise InputError(f"{where} has {names.count(wanted)} columns {wanted!r}. Rename all but one.")
-        rest = self.observation or tuple(n for n in names if n != self.time and n not in self.inputs)
+        rest = self.observation or tuple(n for n in names if n not in (*self.single, *self.inputs))
         if not rest:
             raise InputError(f"{where} has no column left for the observation.")
         return self.time, self.inputs, rest

@@ -1,6 +1,7 @@
 """A stream from a file: observations, and the times and inputs that came with them; refused with line and column."""
 
 import csv
+import dataclasses
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,8 +12,12 @@ from pfbr.cli import cells
 from pfbr.cli.lines import Columns, Line, parse_line
 from pfbr.cli.words import FORMATS
 from pfbr.errors import FileError, InputError
+from pfbr.inference.tables import as_the_model_has_them
+from pfbr.io.frames import Table, read_frame, read_parquet
 from pfbr.models.base import Model
-from pfbr.models.conditions import conditions_of, example_of, observation_shape
+from pfbr.models.conditions import observation_shape
+
+TABLES = (".csv", ".parquet")
 
 
 class Streams(NamedTuple):
@@ -20,13 +25,15 @@ class Streams(NamedTuple):
     inputs (T, …) where they came with them."""
 
     observations: np.ndarray
-    times: list[cells.Time] | None = None
+    times: Any = None  # a list, or an array (S, T) of elapsed ones
     inputs: Any = None
+    by: list[str] | None = None  # the stream of each row, of a .csv that names the column
+    lines: list[int] | None = None  # where each row stands in a .csv
 
 
 def read(path: Path, model: Model, columns: Columns = Columns()) -> Streams:
     """What a file holds, in the shapes that the model expects."""
-    readers = {".npy": _read_npy, ".csv": _read_csv, ".jsonl": _read_jsonl}
+    readers = {".npy": _read_npy, ".csv": _read_csv, ".jsonl": _read_jsonl, ".parquet": _read_parquet}
     if path.suffix not in readers:
         raise InputError(f"observations come as {FORMATS}; got {path.name!r}.")
     if not path.is_file():
@@ -40,9 +47,44 @@ def read(path: Path, model: Model, columns: Columns = Columns()) -> Streams:
         raise InputError(f"{str(path)!r} holds no observations.")
     values = _fit_shape(found.observations, shape, str(path), model)
     inputs = found.inputs
-    if path.suffix == ".csv" and inputs is not None:
+    if path.suffix in TABLES and inputs is not None:
         inputs = as_the_model_has_them(inputs, columns.inputs, model)
     return Streams(values, found.times, inputs)
+
+
+def read_table(path: Path, columns: Columns) -> Table:
+    """The columns of a .csv or .parquet file, as they stand there."""
+    if path.suffix not in TABLES:
+        raise InputError(f"a table with names is a {' or '.join(TABLES)} file; got {path.name!r}.")
+    if not path.is_file():
+        raise FileError(f"there is no file {str(path)!r} with observations. Check the path.")
+    named: dict[str, Any] = {"inputs": columns.inputs, "time": columns.time, "by": columns.by}
+    if path.suffix == ".parquet":
+        try:
+            table = read_frame(read_parquet(path), observation=columns.observation, **named)
+        except InputError as error:
+            raise InputError(f"{str(path)!r}: {error}") from None
+        return dataclasses.replace(table, source=None, where=lambda row: f"{str(path)!r}, row {row}")
+    found = _read_csv(path, None, columns)
+    if found.observations.size == 0:
+        raise InputError(f"{str(path)!r} holds no observations.")
+    lines = found.lines or []
+    times = None if found.times is None else cells.moments(found.times, lambda row: f"{str(path)!r}, line {lines[row]}")
+    return Table(
+        found.observations,
+        found.inputs,
+        times,
+        found.by,
+        columns.inputs,
+        columns.time,
+        columns.by,
+        where=lambda row: f"{str(path)!r}, line {lines[row]}",
+    )
+
+
+def _read_parquet(path: Path, shape: tuple[int, ...] | None, columns: Columns) -> Streams:
+    table = read_table(path, columns)
+    return Streams(table.observations, None if table.times is None else table.times.tolist(), table.inputs)
 
 
 def _read_npy(path: Path, shape: tuple[int, ...] | None, columns: Columns) -> Streams:
@@ -66,6 +108,8 @@ def _read_csv(path: Path, shape: tuple[int, ...] | None, columns: Columns) -> St
     rows: list[list[float]] = []
     inputs: list[list[float]] = []
     times: list[cells.Time] = []
+    by: list[str] = []
+    lines: list[int] = []
     names: list[str] | None = None
     width = 0
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
@@ -91,11 +135,18 @@ def _read_csv(path: Path, shape: tuple[int, ...] | None, columns: Columns) -> St
 
                 rows.append([cells.number_or_gap(given[c], place(c)) for c in of_observation])
                 inputs.append([cells.number(given[c], place(c)) for c in of_inputs])
+                lines.append(reader.line_num)
                 if time is not None:
                     times.append(cells.time(given[time], place(time)))
+                if columns.by is not None:
+                    which = names.index(columns.by)
+                    if cells.is_gap(given[which]):
+                        raise InputError(f"{place(which)}: the row belongs to no stream.")
+                    by.append(given[which])
         except csv.Error as error:
             raise InputError(f"{str(path)!r}, line {reader.line_num} cannot be read ({error}).") from None
-    return Streams(np.asarray(rows, dtype=float), times or None, np.asarray(inputs) if columns.inputs else None)
+    given_inputs = np.asarray(inputs) if columns.inputs else None
+    return Streams(np.asarray(rows, dtype=float), times or None, given_inputs, by or None, lines)
 
 
 def _places(columns: Columns, names: list[str], where: str) -> tuple[int | None, list[int], list[int]]:
@@ -141,17 +192,6 @@ def _stacked(inputs: list[Any], where: str) -> Any:
         return jax.tree.map(lambda *leaves: np.stack(leaves), *inputs)
     except ValueError:
         raise InputError(f"{where!r} holds inputs of different shapes. Every line must have the same ones.") from None
-
-
-def as_the_model_has_them(inputs: np.ndarray, names: tuple[str, ...], model: Model) -> Any:
-    """Columns as a vector, unless the model says that its inputs are one number, or numbers by these names."""
-    example = example_of(model)
-    expected = None if example is None else conditions_of(example).inputs
-    if isinstance(expected, dict) and set(expected) == set(names):
-        return {name: inputs[:, i].reshape(-1, *expected[name].shape) for i, name in enumerate(names)}
-    if getattr(expected, "shape", None) == () and inputs.shape[1] == 1:
-        return inputs[:, 0]
-    return inputs
 
 
 def _fit_shape(values: np.ndarray, shape: tuple[int, ...] | None, where: str, model: Model) -> np.ndarray:

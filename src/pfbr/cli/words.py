@@ -38,7 +38,7 @@ METHOD = (
     "`auto`; `gaussian`, the bare affine flow; `collocation`, a training-free flow for curved posteriors in few "
     "dimensions; a trained operator's file or name (`static-2d`, `mixture`); or a baseline: " + ", ".join(RIVALS) + "."
 )
-FORMATS = ".npy (T, k) or (S, T, k), .csv (one row an observation), .jsonl (one JSON value a line)"
+FORMATS = ".npy (T, k) or (S, T, k), .csv or .parquet (one row an observation), .jsonl (one JSON value a line)"
 SEED = "Same seed, same answer."
 PARTICLES = "How many particles carry the posterior."
 TIME = (
@@ -47,5 +47,9 @@ TIME = (
 )
 INPUTS = "The columns with the model's `inputs`, commas between, in the order in which the model wants them."
 OBSERVATION = "The columns with the observation, commas between; without it, all that are not named otherwise."
-START = "The time of the prior, a number or a date: the first `dt` is the first time minus this."
+BY = "The column that tells streams apart, in a .csv or .parquet file: each has a posterior of its own."
+START = (
+    "The time of the prior, a number or a date: the first `dt` is the first time minus this. In a table with --by or "
+    "from .parquet also `first`, the first time of each stream."
+)
 TIME_UNIT = f"What the model counts time in, where times are dates: {', '.join(TIME_UNITS)}."

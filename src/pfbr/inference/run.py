@@ -62,7 +62,7 @@ def run(
     if is_frame(observations):
         table = read_frame(observations, by=by, time=time, observation=observation, inputs=inputs)
         settings = {"method": method, "key": key, "num_particles": num_particles, "history": history}
-        return _run_table(model, table, start=start, time_unit=time_unit, smooth=smooth, **settings)
+        return run_table(model, table, start=start, time_unit=time_unit, smooth=smooth, **settings)
     key, num_particles = checked_key(key), checked_num_particles(num_particles)
     model = checked_methods_of(checked_model(model))
     if smooth:
@@ -92,7 +92,7 @@ def run(
     return trace
 
 
-def _run_table(model: Model, table: Table, *, start: Any, smooth: bool, **settings: Any) -> FrameTrace:
+def run_table(model: Model, table: Table, *, start: Any = 0.0, smooth: bool = False, **settings: Any) -> FrameTrace:
     """The rows of a table, in order of time: one stream as any other, many in one scan."""
     rows = ordered(checked_methods_of(checked_model(model)), table)
     if table.streams is None:

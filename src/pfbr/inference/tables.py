@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+import jax
 import numpy as np
 
 from pfbr.errors import InputError
@@ -73,6 +74,23 @@ def elapsed(rows: Ordered, table: Table, start: Any, time_unit: str | None) -> n
             )
     before = np.where(begins, 0.0, np.append(0.0, since[:-1]))
     return since - before
+
+
+def stacked(model: Model, table: Table, start: Any, time_unit: str | None) -> tuple[np.ndarray, np.ndarray | None, Any]:
+    """Observations (S, T, …), times since the start (S, T) and inputs of streams that are equally long."""
+    rows = ordered(model, table)
+    lengths = rows.lengths
+    if len(set(lengths.tolist())) > 1:
+        short, long = int(lengths.argmin()), int(lengths.argmax())
+        raise InputError(
+            f"streams must be equally long to be compared; {rows.ids[short]!r} has {lengths[short]} rows and "
+            f"{rows.ids[long]!r} has {lengths[long]}. Cut them, or compare them one by one."
+        )
+    lead = (len(rows.ids), int(lengths[0]))
+    dt = elapsed(rows, table, start, time_unit)
+    observations = rows.observations.reshape(*lead, *rows.observations.shape[1:])
+    inputs = jax.tree.map(lambda leaf: leaf.reshape(*lead, *leaf.shape[1:]), rows.inputs)
+    return observations, None if dt is None else np.cumsum(dt.reshape(lead), axis=1), inputs
 
 
 def single_start(rows: Ordered, table: Table, start: Any) -> Any:

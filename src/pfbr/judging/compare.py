@@ -2,8 +2,8 @@
 
 import dataclasses
 import os
-import time
 from collections.abc import Mapping, Sequence
+from time import process_time
 from typing import Any
 
 import jax
@@ -16,6 +16,8 @@ from pfbr.inference.clock import Clock
 from pfbr.inference.method import Method, Stream
 from pfbr.inference.registry import as_method
 from pfbr.inference.rows import RowReader
+from pfbr.inference.tables import check_names, stacked
+from pfbr.io.frames import is_frame, read_frame
 from pfbr.io.records import Measurement, Records
 from pfbr.judging.evaluate import (
     ABOVE,
@@ -68,8 +70,12 @@ def compare(
     truth: str = "auto",
     truth_draws: int = 2000,
     progress: Notify | None = None,
+    by: str | None = None,
+    time: str | None = None,
+    observation: str | Sequence[str] | None = None,
 ) -> list[Row]:
-    """Run methods on one stream (T, …) or many (S, T, …); NaN stands for what was not observed.
+    """Run methods on one stream (T, …) or many (S, T, …); NaN stands for what was not observed. Of a frame (pandas,
+    polars) `by`, `time`, `observation` and `inputs` name columns; its streams must be equally long.
 
     `methods` are names, as everywhere, or names of your own with the method of each. Baselines that can be trained are
     trained for `minutes`. `truth`: "auto" takes a formula or a grid where there is one, "nuts" takes long Markov chains
@@ -81,6 +87,11 @@ def compare(
     num_particles, seed = checked_num_particles(num_particles), int(key) if isinstance(key, int | np.integer) else None
     key = checked_key(key)
     model = checked_methods_of(checked_model(model))
+    check_names(observations, times, by=by, time=time, observation=observation)
+    if is_frame(observations):
+        table = read_frame(observations, by=by, time=time, observation=observation, inputs=inputs)
+        observations, times, inputs = stacked(model, table, start, time_unit)
+        start, time_unit = 0.0, None  # times are elapsed ones now
     chosen = dict(methods) if isinstance(methods, Mapping) else {name: name for name in methods}
     if not chosen:
         raise InputError(f"no method to compare; the baselines are {', '.join(baselines.names())}.")
@@ -110,9 +121,9 @@ def compare(
         if train is not None and name in left:
             if progress is not None:
                 progress(f"training {name}", i, len(chosen))
-            started = time.process_time()
+            started = process_time()
             ready[name] = train(jax.random.fold_in(train_key, i), model, minutes)
-            seconds[name] = time.process_time() - started
+            seconds[name] = process_time() - started
     known = _truth(truth, truth_key, model, streams, num_particles, truth_draws, progress) if left else None
     measured = evaluate(
         model,
