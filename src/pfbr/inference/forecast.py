@@ -17,6 +17,7 @@ from pfbr.checks import checked_count
 from pfbr.errors import InputError, ModelError
 from pfbr.inference.clock import Clock, moments_since
 from pfbr.inference.draws import Draws
+from pfbr.inference.method import Method, State
 from pfbr.inference.rows import RowReader
 from pfbr.models.base import Model, StateSpaceModel, has_observations
 from pfbr.models.conditions import Conditions, bind
@@ -121,9 +122,14 @@ def draw_ahead(key: Key, model: Model, particles: Particles, parameters: Any, ah
     return Drawn(states, observations, beside)
 
 
+def drawn_ahead(key: Key, stage: int, method: Method, model: Model, state: State, ahead: Ahead, length: int) -> Drawn:
+    """`draw_ahead` compiled, after `stage` observations of a stream with this key."""
+    parts = method.particles(state.own), method.parameters(model, state.own)
+    return _compiled(key, np.asarray(stage, np.int32), model, *parts, ahead, length)
+
+
 @eqx.filter_jit
-def drawn_ahead(key: Key, stage: Any, model: Model, particles: Particles, parameters: Any, ahead: Ahead, length: int):
-    """`draw_ahead` compiled, from a stream's own key."""
+def _compiled(key: Key, stage: Any, model: Model, particles: Particles, parameters: Any, ahead: Ahead, length: int):
     return draw_ahead(forecast_key(key, stage), model, particles, parameters, ahead, length)
 
 

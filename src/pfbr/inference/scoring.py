@@ -11,7 +11,7 @@ from jaxtyping import Array
 from pfbr.errors import ModelError
 from pfbr.inference.forecast import Ahead, draw_ahead, drawn_ahead, forecast_key
 from pfbr.inference.info import FIELDS, Info
-from pfbr.inference.method import Recorded, Stream
+from pfbr.inference.method import Method, Recorded, State, Stream
 from pfbr.inference.rows import Row
 from pfbr.models.base import Model, has_observations
 from pfbr.particles.particles import Particles
@@ -98,12 +98,12 @@ def score_recorded(
 
 
 def score_row(
-    key: Key, stage: int, model: Model, particles: Particles, parameters: Any, row: Row, time: float
+    key: Key, stage: int, method: Method, model: Model, state: State, row: Row, time: float
 ) -> dict[str, np.ndarray]:
     """Scores of a single observation before it is absorbed."""
     one = jax.tree.map(lambda leaf: leaf[None], (row.dt, row.inputs))
     ahead = Ahead(one[0], np.asarray([time], jnp.result_type(float)), one[1])
-    drawn = drawn_ahead(key, np.asarray(stage, np.int32), model, particles, parameters, ahead, 1)
+    drawn = drawn_ahead(key, stage, method, model, state, ahead, 1)
     observed = np.asarray(row.observation, dtype=float)
     if row.observed is not None:
         observed = np.where(row.observed, observed, np.nan)

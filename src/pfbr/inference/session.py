@@ -1,6 +1,7 @@
 """One observation at a time: a posterior that is updated as they come in."""
 
 import os
+import warnings
 from collections import deque
 from functools import partial
 from typing import Any
@@ -16,6 +17,7 @@ from pfbr.inference.catching_up import caught_up, row_at, times_of, with_room
 from pfbr.inference.clock import Clock
 from pfbr.inference.fingerprint import Fingerprint, fingerprint
 from pfbr.inference.forecast import Forecast, drawn_ahead, read_ahead
+from pfbr.inference.from_draws import prior_from_draws
 from pfbr.inference.info import Info
 from pfbr.inference.method import Method, State, record_on, start
 from pfbr.inference.posterior import Posterior, Trace
@@ -33,6 +35,7 @@ from pfbr.models.base import Model, StateSpaceModel
 from pfbr.models.checks import checked_methods_of, checked_model
 from pfbr.models.inverse_likelihood import InverseLikelihood
 from pfbr.models.unknowns import Unknowns
+from pfbr.particles.fitted_density import Quality
 from pfbr.typing import Numbers
 
 
@@ -69,12 +72,27 @@ class Session:
         self._state: State | None = None  # made when first asked for: rows tell shapes that a model may not
         self.stage = 0
         self.log_evidence = 0.0
+        self.prior_fit: Quality | None = None  # of a prior from draws
         self._past: deque[Kept] = deque(maxlen=undo)
         self._example: Row | None = None  # the row that the state was made for
         self._fingerprint: Fingerprint | None = None  # of the model, once it was asked for
         self._scores = scores
         if scores:
             check_scorable(self.model)
+
+    @classmethod
+    def from_draws(cls, model: Model, draws: Any, *, weights: Numbers | None = None, **settings: Any) -> "Session":
+        """A session whose prior is somebody else's posterior: a density fitted to draws (n, d), or to a dict of (n, …)
+        on the user's scale, equally weighted unless `weights` come with them. `settings` are those of a session.
+
+        `session.prior_fit` tells how good the fit is; where it is not to be trusted, a warning says why.
+        """
+        replaced, fit = prior_from_draws(checked_model(model), draws, weights)
+        session = cls(replaced, **settings)
+        session.prior_fit = fit
+        if fit.flagged:
+            warnings.warn(f"the density fitted to `draws` may be wrong: {'; '.join(fit.reasons)}.", stacklevel=2)
+        return session
 
     def update(self, observation: Numbers | None, *, time: Any = None, inputs: Any = None) -> Posterior:
         """The posterior after one more observation; None or NaN: what was not observed.
@@ -119,9 +137,7 @@ class Session:
         call gives the same forecast.
         """
         ahead, shown, length = read_ahead(self._rows, self._clock, horizon, times, inputs)
-        own, number = self._current().own, np.asarray(self.stage, np.int32)
-        particles, parameters = self.method.particles(own), self.method.parameters(self.model, own)
-        drawn = drawn_ahead(self._key, number, self.model, particles, parameters, ahead, length)
+        drawn = drawn_ahead(self._key, self.stage, self.method, self.model, self._current(), ahead, length)
         return Forecast(shown, drawn, self.model)
 
     def retract(
@@ -299,9 +315,8 @@ class Session:
         return report.row.after(max(report.at - now, 0.0) if counts else None)
 
     def _score(self, here: Position, report: Report) -> dict[str, np.ndarray]:
-        own = here.state.own
-        parts = self.method.particles(own), self.method.parameters(self.model, own)
-        return score_row(self._key, here.stage, self.model, *parts, self._dated(report, here.now), report.at)
+        row = self._dated(report, here.now)
+        return score_row(self._key, here.stage, self.method, self.model, here.state, row, report.at)
 
     def _gone_to(self, replayed: Replayed, more: dict[str, np.ndarray] | None = None) -> Posterior:
         self._adopt(replayed)

@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool
 from pfbr.errors import ModelError
 from pfbr.models.base import LinearGaussian, Model, StateSpaceModel, has_observations
 from pfbr.models.needs import all_needs, needs
+from pfbr.models.replaced_prior import ReplacedPrior
 from pfbr.models.unknowns import Unknowns
 from pfbr.typing import Key, Observation, Point, Scalar
 
@@ -81,9 +82,13 @@ class _Bound(Model):
         return value if unknowns is None else value + unknowns.log_det(x)
 
     def sample_prior(self, key: Key) -> Point:
+        if isinstance(self.model, ReplacedPrior):
+            return self.model.sample_free_prior(key)
         return self._flat(self.model.sample_prior(key, **self._given("sample_prior")))
 
     def log_prior(self, x: Point) -> Scalar:
+        if isinstance(self.model, ReplacedPrior):
+            return self.model.log_free_prior(x)
         return self._density("log_prior", x)
 
     def prior_from_normal(self, z: Point) -> Point | None:
