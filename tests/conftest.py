@@ -49,6 +49,7 @@ EDGE = {
     "pfbr.inference.session",
     "pfbr.inference.session_file",
     "pfbr.inference.to_arviz",
+    "pfbr.inference.to_xarray",
     "pfbr.training.fit",
 }
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # what a type checker and an editor see; at run time each is 
     from pfbr.inference.run import run
     from pfbr.inference.session import Session
     from pfbr.inference.to_arviz import to_arviz
+    from pfbr.inference.to_xarray import to_xarray
     from pfbr.models.base import Model, StateSpaceModel
     from pfbr.models.constraints import correlation, interval, ordered, positive, simplex
     from pfbr.training.fit import fit
@@ -49,6 +50,7 @@ _WHERE = {
     "simplex": "models.constraints",
     "step": "inference.core",
     "to_arviz": "inference.to_arviz",
+    "to_xarray": "inference.to_xarray",
 }
 __version__ = VERSION
 _ROOMS = ("baselines", "errors", "inference", "judging", "metrics", "models", "training")
@@ -82,6 +84,7 @@ __all__ = [
     "simplex",
     "step",
     "to_arviz",
+    "to_xarray",
 ]
 
 

@@ -78,6 +78,23 @@ class StreamsTrace(FrameTrace):
         return list(self._rows.ids)
 
     @property
+    def stream_of_rows(self) -> list[Any]:
+        """The id of the stream of each row."""
+        return list(self._table.streams or [])
+
+    def stages(self, stage: int) -> np.ndarray:
+        """The row of every stream at one stage, -1 being the last of each."""
+        lengths = self._rows.lengths
+        short = np.flatnonzero((stage >= lengths) | (stage < -lengths))
+        if short.size:
+            name, has = self._rows.ids[short[0]], lengths[short[0]]
+            raise InputError(
+                f"`stage` must lie within every stream; {name!r} has {has} rows, and {stage} was asked for."
+            )
+        begins = np.cumsum(lengths) - lengths
+        return self._rows.order[begins + (stage if stage >= 0 else lengths + stage)]
+
+    @property
     def _places(self) -> np.ndarray:
         return np.arange(len(self._rows.order))
 
