@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-import pfbr
+from pfbr.cli.desk import Desk
 from pfbr.cli.live import answer
 from pfbr.models import GaussianMean
 from tests.cli.commands import pfbr_command, written
@@ -114,16 +114,17 @@ class Gone(io.StringIO):
 
 
 def test_what_was_kept_survives_the_end_of_the_reader_and_ctrl_c(stream):
-    session = pfbr.Session(GaussianMean(2, 1.0, 1.0), method="gaussian", num_particles=16)
+    settings = {"method": "gaussian", "num_particles": 16, "key": 0}
+    desk = Desk(GaussianMean(2, 1.0, 1.0), settings)
     rows = [json.dumps(row) for row in stream.tolist()]
-    assert len(answer(session, rows, Gone(), keep=True)["mean"]) == 1
+    assert len(answer(desk, rows, Gone(), keep=True)["mean"]) == 1
 
     def interrupted():
         yield from rows[:2]
         raise KeyboardInterrupt
 
-    assert len(answer(session, interrupted(), io.StringIO(), keep=True)["mean"]) == 2
-    assert answer(session, [], io.StringIO(), keep=True) is None
+    assert len(answer(desk, interrupted(), io.StringIO(), keep=True)["mean"]) == 2
+    assert answer(desk, [], io.StringIO(), keep=True) is None
 
 
 def test_bytes_that_are_no_text_are_a_bad_line():

@@ -41,7 +41,7 @@ def write(path: Path, forecast: Forecast, levels: np.ndarray, *, observes: bool)
     if path.suffix == ".csv":
         write_text(path, as_csv(forecast, levels, observes=observes))
     elif path.suffix == ".json":
-        write_json(path, _as_json(forecast, levels, observes))
+        write_json(path, as_json(forecast, levels, observes))
     else:
         write_npz(path, _as_arrays(forecast, levels, observes))
 
@@ -78,7 +78,8 @@ def _as_arrays(forecast: Forecast, levels: np.ndarray, observes: bool) -> dict[s
     return arrays
 
 
-def _as_json(forecast: Forecast, levels: np.ndarray, observes: bool) -> Any:
+def as_json(forecast: Forecast, levels: np.ndarray, observes: bool) -> Any:
+    """Times, quantiles asked for, and means, spreads and quantiles of each part; lists lead with the step."""
     plain = lambda tree: jax.tree.map(lambda leaf: np.asarray(leaf).tolist(), tree)
     told: dict[str, Any] = {"times": [_time(one) for one in forecast.times], "quantiles": levels.tolist()}
     for what, draws in parts(forecast, observes).items():

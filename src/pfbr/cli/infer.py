@@ -34,6 +34,12 @@ def infer(
     by: str | None = typer.Option(None, "--by", metavar="COLUMN", help=words.BY),
     start: str = typer.Option("0", "--start", metavar="T", help=words.START),
     time_unit: str | None = typer.Option(None, "--time-unit", metavar="U", help=words.TIME_UNIT),
+    state: Path | None = typer.Option(
+        None,
+        "--state",
+        metavar="FILE",
+        help="With `-`: keep the stream in FILE and FILE.log; every answered line is on disk before its answer.",
+    ),
 ) -> None:
     """Update a posterior with each observation of a stream.
 
@@ -44,7 +50,11 @@ def infer(
 
     A live stream answers every line at once; a bad line gets an answer with the key "error" and changes nothing. A line
     is `[0.3]`, `0.3`, `null` (nothing was observed), or {"observation": [0.3], "time": 3.5, "inputs": [1, 2]}. The line
-    {"retract": null} takes the last observation back, {"retract": [0.3]} that one, where the unknown does not move.
+    {"retract": null} takes the last observation back, {"retract": [0.3]} that one, where the unknown does not move;
+    {"predict": 3} is answered with a forecast. Lines with an "id" belong to streams of their own.
+
+    With --state FILE a stream that was killed at any moment goes on behind its last answered line. Give lines a number,
+    {"n": 17, "observation": [0.3]}, and one that is sent again is answered again, and not counted twice.
 
     Examples:
 
@@ -61,17 +71,20 @@ def infer(
     import sys
 
     from pfbr.cli import cells, posteriors, spec, tables
+    from pfbr.cli.desk import Desk
+    from pfbr.cli.durable import DurableDesk
     from pfbr.cli.lines import Columns
     from pfbr.cli.live import answer
     from pfbr.cli.observations import TABLES, read, read_table
     from pfbr.inference.run import run, run_table
-    from pfbr.inference.session import Session
     from pfbr.io.files import check_writable
     from pfbr.io.records import write_npz
 
     live = observations == "-"
     if out is None and not live:
         raise InputError("--out FILE.npz is needed to keep the posteriors of a file of observations.")
+    if state is not None and not live:
+        raise InputError("--state keeps a live stream: write `-` in place of the file of observations.")
     tabular = not live and is_tabular(Path(observations), out, by, start)
     if out is not None:
         check_writable(out, suffix=out.suffix if tabular and out.suffix in TABLES else ".npz")
@@ -87,8 +100,12 @@ def infer(
     }
     console = Console(stderr=True)
     if live:
-        session = Session(problem, **settings)
-        arrays = answer(session, sys.stdin, sys.stdout, columns=columns, keep=out is not None)
+        desk = Desk(problem, settings, columns) if state is None else DurableDesk(state, problem, settings, columns)
+        if isinstance(desk, DurableDesk) and desk.resumed:
+            console.print(desk.resumed, highlight=False, soft_wrap=True)
+        arrays = answer(desk, sys.stdin, sys.stdout, keep=out is not None)
+        if isinstance(desk, DurableDesk):
+            desk.close()
     elif tabular:
         table = read_table(Path(observations), columns)
         with console.status(f"updating {particles} particles through {len(table)} rows"):

@@ -62,18 +62,30 @@ class Columns:
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """One observation (None: nothing was observed), its time and inputs where they came with it."""
+    """One observation (None: nothing was observed), its time and inputs where they came with it.
+
+    Or something else that is asked of a live stream: to take an observation back, or what comes next.
+    """
 
     observation: np.ndarray | None
     time: cells.Time | None = None
     inputs: Any = None
     retract: bool = False  # whether the observation is to be taken back (None: the last one)
+    predict: int | list[cells.Time] | None = None  # how many steps, or at which times
+    id: str | int | float | None = None  # which of several streams
+    n: int | None = None  # the sender's own number of the line
+
+    @property
+    def asks(self) -> bool:
+        """Whether it changes nothing."""
+        return self.predict is not None
 
 
 def parse_line(text: str, shape: tuple[int, ...] | None, where: str, columns: Columns = Columns()) -> Line:
     """A number, a list, null, or an object with "observation" and, where they came with it, "time" and "inputs".
 
-    With `columns`, an object with these fields. {"retract": null} takes back.
+    With `columns`, an object with these fields. {"retract": null} takes back, {"predict": 3} looks ahead. Any object
+    may have an "id", the stream that it belongs to, and "n", the sender's own number of the line.
     """
     try:
         value = json.loads(text, parse_int=_finite, parse_float=_finite, parse_constant=_constant)
@@ -89,8 +101,21 @@ def parse_line(text: str, shape: tuple[int, ...] | None, where: str, columns: Co
 
 
 def _line(value: Any, shape: tuple[int, ...] | None, where: str, columns: Columns) -> Line:
+    if not isinstance(value, dict):
+        return _content(value, shape, where, columns)
+    named = {columns.time, *columns.inputs, *columns.observation}  # a user's own columns may be called so
+    stream = columns.by or "id"
+    rest = {name: one for name, one in value.items() if name not in (stream, "n") or name in named}
+    marks = {name: one for name, one in value.items() if name not in rest}
+    line = _content(rest, shape, where, dataclasses.replace(columns, by=None))
+    return dataclasses.replace(line, id=_id(marks.get(stream), where), n=_number(marks.get("n"), where))
+
+
+def _content(value: Any, shape: tuple[int, ...] | None, where: str, columns: Columns) -> Line:
     if isinstance(value, dict) and "retract" in value:
         return Line(_observation(value["retract"], shape, where), None, _inputs(value, where), retract=True)
+    if isinstance(value, dict) and "predict" in value and "observation" not in value:
+        return Line(None, None, _inputs(value, where), predict=_ahead(value["predict"], where))
     if columns.named:
         return _from_fields(value, shape, where, columns)
     if not isinstance(value, dict):
@@ -124,6 +149,34 @@ def _from_fields(value: Any, shape: tuple[int, ...] | None, where: str, columns:
         None
         if not inputs
         else _tree(given[0] if len(inputs) == 1 and isinstance(given[0], dict | list) else given, where),
+    )
+
+
+def _id(value: Any, where: str) -> str | int | float | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, float) and not math.isnan(value):
+        return int(value) if value.is_integer() else value
+    raise InputError(f'{where}: "id" must be a text or a number; got {cells.shortened(json.dumps(value))}.')
+
+
+def _number(value: Any, where: str) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, float) and value.is_integer() and 0 <= value <= 2**53:
+        return int(value)
+    raise InputError(f'{where}: "n" must be a whole number from 0; got {cells.shortened(json.dumps(value))}.')
+
+
+def _ahead(value: Any, where: str) -> int | list[cells.Time]:
+    """How many steps to come, or a list of times."""
+    if isinstance(value, float) and value.is_integer() and value >= 1:
+        return int(value)
+    if isinstance(value, list) and value:
+        return [cells.time(one, f'{where}, "predict"') for one in value]
+    raise InputError(
+        f'{where}: "predict" must be a number of steps to come, at least 1, or a list of times; got '
+        f"{cells.shortened(json.dumps(value))}."
     )
 
 

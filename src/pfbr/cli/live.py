@@ -7,20 +7,28 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from pfbr.cli.lines import Columns, parse_line
-from pfbr.cli.posteriors import answer_of, arrays_of
-from pfbr.errors import PfbrError
+from pfbr.cli.desk import Desk, error_answer
+from pfbr.cli.durable import DurableDesk
+from pfbr.cli.lines import Line
+from pfbr.cli.posteriors import arrays_of
+from pfbr.errors import FileError, PfbrError
 from pfbr.inference.posterior import Posterior
-from pfbr.inference.session import Session
-from pfbr.models.conditions import observation_shape
 
 
 def answer(
-    session: Session, lines: Iterable[str], answers: TextIO, *, columns: Columns = Columns(), keep: bool = False
+    desk: Desk | DurableDesk, lines: Iterable[str], answers: TextIO, *, keep: bool = False
 ) -> dict[str, np.ndarray] | None:
     """Answer until the lines end, Ctrl-C, or nobody reads the answers; with `keep`, all posteriors as for a file."""
-    shape = observation_shape(session.model)
     kept: list[dict[str, np.ndarray]] = []
+
+    def keep_posterior(posterior: Posterior, line: Line) -> None:
+        if not keep:
+            return
+        if line.retract and line.observation is None:
+            del kept[-1:]
+        else:
+            kept.append(arrays_of(posterior))
+
     if hasattr(lines, "reconfigure"):
         lines.reconfigure(errors="replace")  # bytes that are no text make a bad line, not an end
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
@@ -28,29 +36,16 @@ def answer(
             if not text.strip():
                 continue
             try:
-                posterior, taken_back = _next(session, text, shape, f"line {number}", columns)
+                said, _ = desk.respond(text, f"line {number}", keep_posterior)
+            except FileError:  # no line is bad in this way: the state cannot be kept, and nothing may be answered
+                raise
             except PfbrError as error:
-                _say(answers, {"line": number, "error": str(error)})
-                continue
-            if keep and taken_back:
-                kept.pop()
-            elif keep:
-                kept.append(arrays_of(posterior))
-            _say(answers, answer_of(posterior, session.stage))
+                said = error_answer(number, error)
+            _say(answers, said)
     if not kept:
         return None
     common = [name for name in kept[0] if all(name in stage for stage in kept)]
     return {name: np.stack([stage[name] for stage in kept]) for name in common}
-
-
-def _next(
-    session: Session, text: str, shape: tuple[int, ...] | None, where: str, columns: Columns
-) -> tuple[Posterior, bool]:
-    """The posterior after a line, and whether the line took the last observation back."""
-    line = parse_line(text, shape, where, columns)
-    if not line.retract:
-        return session.update(line.observation, time=line.time, inputs=line.inputs), False
-    return session.retract(line.observation, inputs=line.inputs), line.observation is None
 
 
 def _say(answers: TextIO, answer: dict[str, Any]) -> None:

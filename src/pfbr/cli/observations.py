@@ -170,6 +170,9 @@ def _read_jsonl(path: Path, shape: tuple[int, ...] | None, columns: Columns) -> 
             line = parse_line(text, shape, where, columns)
             if line.retract:
                 raise InputError(f"{where} takes an observation back, which only a live stream (`-`) can do.")
+            if line.asks or line.id is not None:
+                what = "asks for a forecast" if line.asks else f"belongs to the stream {line.id!r}"
+                raise InputError(f"{where} {what}, which only a live stream (`-`) can answer.")
             if shape is None and line.observation is not None:
                 shape = line.observation.shape  # a model that cannot tell takes the first one's
             for name in ("time", "inputs"):

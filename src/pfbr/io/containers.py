@@ -22,6 +22,7 @@ _WHERE_FROM = {
     "checkpoint": "A checkpoint is what training writes while it runs; `resume` goes on from it.",
     "session": "A session is what Session.save writes.",
     "panel": "A panel is what Panel.save writes.",
+    "live": "It is what `pfbr infer SPEC - --state FILE` writes.",
 }
 _MADE_BY = {
     "operator": "`pfbr train SPEC --out FILE` makes one",

@@ -42,6 +42,7 @@ def atomic(path: str | os.PathLike) -> Iterator[IO[bytes]]:
         # mkstemp's files are readable by their owner alone
         temporary.chmod(stat.S_IMODE(place.stat().st_mode) if place.exists() else 0o666 & ~_umask())
         os.replace(temporary, place)
+        sync_directory(place.parent)  # else a power cut may bring the old file back
     except OSError as error:
         if isinstance(error, FileError):
             raise
@@ -49,6 +50,16 @@ def atomic(path: str | os.PathLike) -> Iterator[IO[bytes]]:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def sync_directory(directory: Path) -> None:
+    """Have the names in a directory on disk too, where the platform can."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def write_bytes(path: str | os.PathLike, content: bytes) -> None:
