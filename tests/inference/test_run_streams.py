@@ -112,6 +112,9 @@ def test_a_stream_is_what_it_is_alone(frame, trace):
     np.testing.assert_array_equal(trace["b"].particles, alone.particles)
     np.testing.assert_array_equal(trace["b"].times, mine.t)
     assert trace["b"][-1].mean()["place"] == alone[-1].mean()["place"]
+    session = trace["b"].session
+    np.testing.assert_allclose(session.posterior.particles, alone.particles[-1], atol=1e-5)
+    assert session.stage == 5
     other = frame.assign(y=np.where(frame.sensor == "a", 99.0, frame.y))
     other = pfbr.run(Drift(), other[(frame.sensor != "a") | (frame.t < 5)], by="sensor", **COLUMNS, **SMALL)
     np.testing.assert_array_equal(other["b"].particles, trace["b"].particles)

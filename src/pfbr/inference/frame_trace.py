@@ -1,6 +1,7 @@
 """The posteriors of a frame's rows: one row for each, in the frame's own order, back as a frame of its kind."""
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -26,7 +27,7 @@ class FrameTrace(Trace):
     _rows: Ordered
 
     @classmethod
-    def of(cls, trace: Trace, table: Table, rows: Ordered) -> "FrameTrace":
+    def of(cls, trace: Trace, table: Table, rows: Ordered) -> Any:
         """The same trace, which knows where its rows came from."""
         made = object.__new__(cls)
         made.__dict__.update(trace.__dict__, _table=table, _rows=rows, times=rows.times)
@@ -70,8 +71,11 @@ class FrameTrace(Trace):
 class StreamsTrace(FrameTrace):
     """The posteriors of many streams of one frame, arrays (N, …), one for each row in the frame's order.
 
-    `streams` are their ids; `trace[id]` is the trace of one, in order of time.
+    `streams` are their ids; `trace[id]` is the trace of one, in order of time. Its `session` and `scores()` run that
+    stream once more.
     """
+
+    _again: Callable[[int], Trace]
 
     @property
     def streams(self) -> list[Any]:
@@ -102,9 +106,18 @@ class StreamsTrace(FrameTrace):
         if stream not in self._rows.ids:
             some = ", ".join(map(repr, self._rows.ids[:5])) + (" …" if len(self._rows.ids) > 5 else "")
             raise InputError(f"there is no stream {stream!r}; there are {some}.")
-        mine = self._rows.order[self._rows.stream == self._rows.ids.index(stream)]
+        number = self._rows.ids.index(stream)
+        mine = self._rows.order[self._rows.stream == number]
         particles, info, parameters = taken(self._particles, self._info, self._parameters, mine)
-        one = Trace(jax.tree.map(jnp.asarray, particles), info, self._unknowns, parameters)
+        again = functools.cache(lambda: self._again(number))
+        one = Trace(
+            jax.tree.map(jnp.asarray, particles),
+            info,
+            self._unknowns,
+            parameters,
+            scored=lambda levels: again().scores(levels),
+            session=lambda: again().session,
+        )
         one.times = None if self._table.times is None else self._table.times[mine]
         return one
 

@@ -15,8 +15,9 @@ from pfbr.inference.posterior import Trace
 from pfbr.inference.refusal import refuse_without_posterior
 from pfbr.inference.registry import as_method
 from pfbr.inference.rows import RowReader
+from pfbr.inference.session import Session
 from pfbr.inference.streams import record_streams
-from pfbr.inference.tables import Ordered, elapsed
+from pfbr.inference.tables import FIRST, Ordered, elapsed
 from pfbr.io.frames import Table
 from pfbr.models.base import Model
 from pfbr.models.unknowns import Unknowns
@@ -51,9 +52,25 @@ def run_streams(
         total = _within_streams(np.asarray(info.log_predictive, dtype=np.float64), rows.stream)
         info = eqx.tree_at(lambda i: i.log_evidence, info, total, is_leaf=lambda leaf: leaf is None)
     particles, info, parameters = taken(said.particles, info, said.parameters, np.argsort(rows.order))
+    settings: dict[str, Any] = {
+        "method": method,
+        "num_particles": num_particles,
+        "history": history,
+        "time_unit": time_unit,
+    }
+
+    def again(number: int) -> Trace:
+        """One stream by a session of its own, which can go on: the same particles, run once more."""
+        mine = rows.stream == number
+        times = None if rows.times is None else rows.times[mine]
+        begin = times[0] if start == FIRST and times is not None else 0.0 if start == FIRST else start
+        session = Session(model, key=jax.random.fold_in(key, number), start=begin, **settings)
+        inputs = jax.tree.map(lambda leaf: leaf[mine], rows.inputs)
+        return session.update_many(rows.observations[mine], times=times, inputs=inputs)
+
     trace = StreamsTrace.of(Trace(particles, info, Unknowns.of(model), parameters), table, rows)
-    trace.times = table.times
-    return trace  # type: ignore[return-value]
+    trace.times, trace._again = table.times, again
+    return trace
 
 
 def _within_streams(values: np.ndarray, stream: np.ndarray) -> np.ndarray:
