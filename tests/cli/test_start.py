@@ -1,10 +1,11 @@
 """Without an extra there is one line that says which, and how to get it."""
 
+import os
 import subprocess
 import sys
 import tomllib
 
-from pfbr.cli.start import EXTRAS, missing_extra
+from pfbr.cli.start import EXTRAS, keep_compiled_functions, missing_extra
 from tests.cli.commands import pfbr_command, refused
 
 WITHOUT = """
@@ -60,3 +61,25 @@ def test_the_extras_are_those_of_the_package(root):
     for module, extra in EXTRAS.items():
         package = {"sklearn": "scikit-learn"}.get(module, module)
         assert any(entry.startswith(package) for entry in extras[extra]), module
+
+
+CACHE = "JAX_COMPILATION_CACHE_DIR"
+
+
+def test_compiled_functions_are_kept_where_the_system_keeps_such_things(tmp_path, monkeypatch):
+    monkeypatch.delenv(CACHE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    keep_compiled_functions()
+    assert os.environ[CACHE] == str(tmp_path / "pfbr" / "jax")
+    assert (tmp_path / "pfbr" / "jax").is_dir()
+
+
+def test_what_the_user_has_set_stays_and_a_home_without_room_is_no_error(tmp_path, monkeypatch):
+    monkeypatch.setenv(CACHE, "elsewhere")
+    keep_compiled_functions()
+    assert os.environ[CACHE] == "elsewhere"
+    monkeypatch.delenv(CACHE)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    keep_compiled_functions()
+    assert CACHE not in os.environ

@@ -1,6 +1,8 @@
 """Start the command line, or say in one line which extra it needs."""
 
+import os
 import sys
+from pathlib import Path
 
 # Which extra installs what a command may not find.
 EXTRAS = {
@@ -21,6 +23,7 @@ EXTRAS = {
 
 def main() -> None:
     """What the script `pfbr` calls."""
+    keep_compiled_functions()
     try:
         from pfbr.cli import app
     except ModuleNotFoundError as error:
@@ -30,6 +33,21 @@ def main() -> None:
         print(f"error: {said}", file=sys.stderr)
         sys.exit(2)
     app()
+
+
+def keep_compiled_functions() -> None:
+    """Compiled functions are kept on disk between commands: compiling takes longer than most of what they do. JAX reads
+    these when it is first imported; what the user has set stays."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    place = Path(home) / "pfbr" / "jax"
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ or not place.is_absolute():
+        return
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError:  # a home that cannot be written to: compile every time
+        return
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(place)
+    os.environ.setdefault("JAX_PERSISTENT_COMPILATION_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
 
 
 def missing_extra(error: ModuleNotFoundError) -> str | None:
