@@ -85,8 +85,6 @@ def infer(
         raise InputError("--out FILE.npz is needed to keep the posteriors of a file of observations.")
     if state is not None and not live:
         raise InputError("--state keeps a live stream: write `-` in place of the file of observations.")
-    if live and by is not None:
-        raise InputError('--by is for tables; a line of a live stream says to which it belongs by "id".')
     tabular = not live and is_tabular(Path(observations), out, by, start)
     if out is not None:
         check_writable(out, suffix=out.suffix if tabular and out.suffix in TABLES else ".npz")

@@ -47,7 +47,10 @@ TIME = (
 )
 INPUTS = "The columns with the model's `inputs`, commas between, in the order in which the model wants them."
 OBSERVATION = "The columns with the observation, commas between; without it, all that are not named otherwise."
-BY = "The column that tells streams apart, in a .csv or .parquet file: each has a posterior of its own."
+BY = (
+    "The column that tells streams apart, in a .csv or .parquet file, or the field of live lines that does (`id`): "
+    "each stream has a posterior of its own."
+)
 START = (
     "The time of the prior, a number or a date: the first `dt` is the first time minus this. In a table with --by or "
     "from .parquet also `first`, the first time of each stream."
