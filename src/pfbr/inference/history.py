@@ -6,7 +6,7 @@ from jax import numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from pfbr.errors import InputError
-from pfbr.models.base import Model
+from pfbr.models.base import Model, StateSpaceModel
 from pfbr.models.conditions import Conditions, bind, conditions_of, observation_shape, unbound
 from pfbr.typing import Key, Observation, Point, Scalar
 
@@ -40,7 +40,7 @@ class History(eqx.Module):
             self.count >= self.capacity,
             f"this method stores its observations and has room for {self.capacity}: give it a larger `history`.",
         )
-        row = Rows(jnp.asarray(observation), _complete(conditions_of(model), jnp.shape(observation)))
+        row = Rows(jnp.asarray(observation), _complete(model, jnp.shape(observation)))
         stored = jax.tree.map(lambda buffer, one: buffer.at[count].set(one), self.stored, row)
         return History(stored, count + 1)
 
@@ -89,15 +89,17 @@ def empty_history(model: Model, capacity: int) -> History:
             f"this method stores observations, and {type(unbound(model)).__name__} does not tell their shape before "
             "one has come: add `sample_observation(key, x)`, or update a session first."
         )
-    one = Rows(jnp.zeros(shape), _complete(conditions_of(model), shape))
+    one = Rows(jnp.zeros(shape), _complete(model, shape))
     stored = jax.tree.map(lambda leaf: jnp.zeros((capacity, *jnp.shape(leaf)), jnp.result_type(leaf)), one)
     return History(stored, jnp.zeros((), jnp.int32))
 
 
-def _complete(conditions: Conditions, shape: tuple[int, ...]) -> Conditions:
-    """With a mask, so that rows with and without gaps fit into one buffer."""
-    observed = jnp.ones(shape, bool) if conditions.observed is None else jnp.asarray(conditions.observed)
-    return Conditions(conditions.dt, conditions.time, conditions.inputs, observed, conditions.params)
+def _complete(model: Model, shape: tuple[int, ...]) -> Conditions:
+    """With a mask, and a time where the unknown moves, so that rows with and without them fit into one buffer."""
+    given = conditions_of(model)
+    observed = jnp.ones(shape, bool) if given.observed is None else jnp.asarray(given.observed)
+    dt = jnp.ones(()) if given.dt is None and isinstance(model, StateSpaceModel) else given.dt
+    return Conditions(dt, given.time, given.inputs, observed, given.params)
 
 
 def check_capacity(capacity: int) -> int:

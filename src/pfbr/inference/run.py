@@ -4,22 +4,24 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import equinox as eqx
 import jax
 
 from pfbr.checks import checked_key, checked_num_particles
 from pfbr.errors import InputError
-from pfbr.inference.catching_up import caught_up, row_at, times_of, with_evidence
+from pfbr.inference.catching_up import caught_up, row_at, times_of, with_evidence, with_room
 from pfbr.inference.clock import Clock
 from pfbr.inference.frame_trace import FrameTrace
 from pfbr.inference.method import Method, record, record_many
+from pfbr.inference.method import start as first_state
 from pfbr.inference.posterior import Trace
 from pfbr.inference.refusal import in_words, refuse_without_posterior
 from pfbr.inference.registry import as_method
-from pfbr.inference.replay import Position
-from pfbr.inference.rows import RowReader
+from pfbr.inference.replay import Position, Replayed
+from pfbr.inference.rows import Row, RowReader
 from pfbr.inference.run_streams import run_streams
 from pfbr.inference.scoring import score_recorded
-from pfbr.inference.session import Session, resumed
+from pfbr.inference.session import Session
 from pfbr.inference.smoothing.smooth import check_moves, smooth_run
 from pfbr.inference.tables import check_names, ordered, single_start
 from pfbr.io.frames import Table, is_frame, read_frame
@@ -84,12 +86,20 @@ def run(
         ended = caught_up(said, rows, times_of(clock, times, length), times is not None, begin)
         settings: dict[str, Any] = {"method": method, "history": history, "start": start, "time_unit": time_unit}
         fresh = Session(model, key=key, num_particles=num_particles, undo=UNDO, **settings)
-        return resumed(fresh, reader, ended, row_at(rows, 0))
+        return _resumed(fresh, reader, ended, row_at(rows, 0))
 
     info = with_evidence(said.info, 0.0)
     trace = Trace(said.particles, info, Unknowns.of(model), said.parameters, smoothed, scored=scored, session=session)
     trace.times = times
     return trace
+
+
+def _resumed(session: Session, reader: RowReader, recorded: Replayed, row: Row) -> Session:
+    """A fresh session that goes on where a recorded stream of its own model and key has ended."""
+    like = eqx.filter_eval_shape(first_state, *session._beginning(row))
+    session._rows, session._example = reader, row
+    session._adopt(with_room(recorded, like))
+    return session
 
 
 def run_table(model: Model, table: Table, *, start: Any = 0.0, smooth: bool = False, **settings: Any) -> FrameTrace:

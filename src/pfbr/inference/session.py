@@ -13,20 +13,20 @@ import numpy as np
 from pfbr.checks import checked_count, checked_key, checked_num_particles
 from pfbr.errors import InputError
 from pfbr.inference import session_file
-from pfbr.inference.catching_up import caught_up, row_at, times_of, with_room
+from pfbr.inference.catching_up import caught_up, row_at, times_of
 from pfbr.inference.clock import Clock
-from pfbr.inference.fingerprint import Fingerprint, fingerprint
+from pfbr.inference.fingerprint import Fingerprint
 from pfbr.inference.forecast import Forecast, drawn_ahead, read_ahead
 from pfbr.inference.from_draws import prior_from_draws
 from pfbr.inference.info import Info
-from pfbr.inference.method import Method, State, record_on, start
+from pfbr.inference.method import Method, State, record_on
 from pfbr.inference.posterior import Posterior, Trace
 from pfbr.inference.refusal import refuse_without_posterior
 from pfbr.inference.registry import as_method
 from pfbr.inference.replay import Kept, Position, Replayed, Report, find, replay, with_late, with_other, without
 from pfbr.inference.rows import Row, RowReader
+from pfbr.inference.saving import restored, saved
 from pfbr.inference.scoring import check_scorable, score_recorded, score_row, with_details
-from pfbr.inference.session_file import SavedSession
 from pfbr.inference.smoothing.result import Smoothed
 from pfbr.inference.smoothing.smooth import check_moves, checked_lag, smooth_kept
 from pfbr.inference.stepping import start_compiled, stepped
@@ -205,53 +205,17 @@ class Session:
 
     def to_bytes(self, *, undo: bool = True) -> bytes:
         """What `save` writes."""
-        return session_file.to_bytes(self._saved(undo), self.model)
+        return session_file.to_bytes(saved(self, undo), self.model)
 
     @classmethod
     def restore(cls, path: str | os.PathLike, model: Model) -> "Session":
         """The session that `save` wrote; another model than that one's is refused with what differs."""
-        return cls._resumed(session_file.read(path, checked_model(model)), model)
+        return restored(cls, session_file.read(path, checked_model(model)), model)
 
     @classmethod
     def from_bytes(cls, data: bytes, model: Model) -> "Session":
         """The session that `to_bytes` wrote."""
-        return cls._resumed(session_file.from_bytes(data, checked_model(model)), model)
-
-    def _saved(self, undo: bool) -> SavedSession:
-        if self._fingerprint is None or (self._fingerprint.row is None and self._example is not None):
-            self._fingerprint = fingerprint(self.model, self._example)
-        return SavedSession(
-            self.method,
-            self._key,
-            self.num_particles,
-            self._past.maxlen or 0,
-            self._clock.zero,
-            self._clock.time_unit,
-            self._example,
-            None if self._state is None else self._position(),
-            list(self._past) if undo else [],
-            self._fingerprint,
-            self._scores,
-        )
-
-    @classmethod
-    def _resumed(cls, saved: SavedSession, model: Model) -> "Session":
-        session = cls(
-            model,
-            method=saved.method,
-            key=saved.key,
-            num_particles=saved.num_particles,
-            start=saved.start,
-            time_unit=saved.time_unit,
-            undo=saved.undo,
-            scores=saved.scores,
-        )
-        session._fingerprint, session._example = saved.fingerprint, saved.example
-        if saved.example is not None:
-            session._rows.resume(saved.example)
-        if saved.current is not None:
-            session._adopt(Replayed(saved.past, saved.current, Info()))
-        return session
+        return restored(cls, session_file.from_bytes(data, checked_model(model)), model)
 
     @property
     def _in_order(self) -> bool:
@@ -340,11 +304,3 @@ class Session:
 def _gained(info: Info) -> float:
     """Float64 on the host, which a long stream needs."""
     return 0.0 if info.log_predictive is None else float(info.log_predictive)
-
-
-def resumed(session: Session, reader: RowReader, recorded: Replayed, row: Row) -> Session:
-    """A fresh session that goes on where a recorded stream of its own model and key has ended."""
-    like = eqx.filter_eval_shape(start, *session._beginning(row))
-    session._rows, session._example = reader, row
-    session._adopt(with_room(recorded, like))
-    return session

@@ -5,7 +5,7 @@ import jax
 from jax import numpy as jnp
 from jaxtyping import Array
 
-from pfbr.models.base import Model
+from pfbr.models.base import Model, StateSpaceModel
 from pfbr.models.conditions import Conditions, bind, conditions_of, unbound
 from pfbr.typing import Observation, Point, Scalar
 
@@ -24,7 +24,9 @@ def row_of(model: Model, observation: Observation) -> Row:
     observed = jnp.ones(shape, bool) if given.observed is None else jnp.asarray(given.observed)
     dtype = jnp.result_type(float)
     real = lambda leaf: jnp.asarray(leaf, dtype if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact) else None)
-    cast = jax.tree.map(real, (given.dt, given.time, given.inputs))
+    # so is the time, where the unknown moves: an ordinary step where nobody said how long it was
+    dt = jnp.ones(()) if given.dt is None and isinstance(model, StateSpaceModel) else given.dt
+    cast = jax.tree.map(real, (dt, given.time, given.inputs))
     return Row(jnp.asarray(observation, dtype), Conditions(*cast, observed, given.params))
 
 
