@@ -54,6 +54,21 @@ def test_a_number_is_counted_once():
     assert asked(desk, [0.1, 0.1])["stage"] == 3  # one without a number counts whenever it comes
 
 
+def test_earlier_reports_are_taken_back_or_replaced():
+    desk = Desk(MODEL, SETTINGS)
+    rows = [[0.4, 0.1], [2.0, 2.0], [0.3, 0.2]]
+    for row in rows:
+        asked(desk, row)
+    replaced = asked(desk, {"replace": [0.5, 0.5], "number": 2})
+    right = Desk(MODEL, SETTINGS)
+    for row in (rows[0], [0.5, 0.5], rows[2]):
+        straight = asked(right, row)
+    assert replaced["mean"] == straight["mean"]
+    assert asked(desk, {"retract": None, "time": 3})["stage"] == 2
+    with pytest.raises(InputError, match="number"):
+        asked(desk, {"retract": None, "number": 9})
+
+
 def test_a_forecast_changes_nothing():
     desk = Desk(MODEL, SETTINGS)
     asked(desk, {"n": 1, "observation": [0.4, 0.1]})
@@ -73,6 +88,7 @@ def test_a_forecast_changes_nothing():
         ({"n": "x", "observation": [0, 0]}, '"n" must be a whole number'),
         ({"id": [1], "observation": [0, 0]}, '"id" must be'),
         ({"id": True, "observation": [0, 0]}, '"id" must be'),
+        ({"retract": None, "number": "x"}, '"number" must be a whole number'),
         ({"predict": 0}, '"predict" must be'),
         ({"predict": "far"}, '"predict" must be'),
         ({"predict": 3, "inputs": [[1], [2], [3]]}, "inputs"),

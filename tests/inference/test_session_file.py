@@ -13,7 +13,7 @@ from pfbr import baselines
 from pfbr.errors import FileError, InputError
 from pfbr.inference import session_file
 from pfbr.io import containers
-from pfbr.models import GaussianMean, LinearDynamics
+from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics
 
 MODEL = GaussianMean(2, observation_std=1.0)
 SYSTEM = LinearDynamics([[0.9, 0.2], [-0.1, 0.8]], [[1.0, 0.0], [0.3, 0.7]])
@@ -85,6 +85,53 @@ def test_it_goes_on_bit_for_bit(name, tmp_path):
     with pytest.raises(InputError, match="nothing to retract"):
         restored.retract()
     assert restored.to_bytes() == session.to_bytes()
+
+
+class Level(pfbr.StateSpaceModel):
+    """A walk whose noise is unknown."""
+
+    dim: int = 1
+
+    def sample_prior(self, key):
+        return jax.random.normal(key, (1,))
+
+    def log_prior(self, x):
+        return jax.scipy.stats.norm.logpdf(x[0])
+
+    def sample_parameters(self, key):
+        return {"noise": jax.random.exponential(key)}
+
+    def log_parameters(self, params):
+        return -params["noise"]
+
+    def sample_transition(self, key, x, *, params):
+        return x + params["noise"] * jax.random.normal(key, (1,))
+
+    def log_likelihood(self, x, observation):
+        return jax.scipy.stats.norm.logpdf(observation[0], x[0], 0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [
+        (GaussianMixture(), "mixture"),
+        (GaussianMixture(), "auto"),
+        (GaussianMixture(), "collocation"),
+        (Level(), "auto"),
+    ],
+    ids=["a trained operator", "auto", "collocation", "nested"],
+)
+def test_methods_that_take_long_to_compile_go_on_bit_for_bit_too(model, method):
+    session = session_of(model, method, num_particles=64)
+    rows = np.random.default_rng(2).normal(size=(8, 1))
+    for row in rows[:4]:
+        session.update(row)
+    restored = again(session, model)
+    for row in rows[4:]:
+        session.update(row)
+        restored.update(row)
+        equal(restored, session)
 
 
 def test_times_inputs_and_gaps_are_remembered():

@@ -77,7 +77,9 @@ def error_answer(number: int, error: PfbrError) -> dict[str, Any]:
 
 def _moved(session: Session, line: Line) -> Posterior:
     if line.retract:
-        return session.retract(line.observation, inputs=line.inputs)
+        return session.retract(line.observation, number=line.number, time=line.time, inputs=line.inputs)
+    if line.replace:
+        return session.replace(line.observation, number=line.number, time=line.time, inputs=line.inputs)
     return session.update(line.observation, time=line.time, inputs=line.inputs)
 
 

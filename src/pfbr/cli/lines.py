@@ -70,7 +70,9 @@ class Line:
     observation: np.ndarray | None
     time: cells.Time | None = None
     inputs: Any = None
-    retract: bool = False  # whether the observation is to be taken back (None: the last one)
+    retract: bool = False  # whether the observation is to be taken back (None: the last one, or the named one)
+    replace: bool = False  # whether it stands for another one: the last, or the named one
+    number: int | None = None  # the stage of the one that is taken back or replaced
     predict: int | list[cells.Time] | None = None  # how many steps, or at which times
     id: str | int | float | None = None  # which of several streams
     n: int | None = None  # the sender's own number of the line
@@ -113,7 +115,9 @@ def _line(value: Any, shape: tuple[int, ...] | None, where: str, columns: Column
 
 def _content(value: Any, shape: tuple[int, ...] | None, where: str, columns: Columns) -> Line:
     if isinstance(value, dict) and "retract" in value:
-        return Line(_observation(value["retract"], shape, where), None, _inputs(value, where), retract=True)
+        return _changing(value, "retract", shape, where)
+    if isinstance(value, dict) and "replace" in value and "observation" not in value:
+        return _changing(value, "replace", shape, where)
     if isinstance(value, dict) and "predict" in value and "observation" not in value:
         return Line(None, None, _inputs(value, where), predict=_ahead(value["predict"], where))
     if columns.named:
@@ -152,6 +156,14 @@ def _from_fields(value: Any, shape: tuple[int, ...] | None, where: str, columns:
     )
 
 
+def _changing(value: dict, what: str, shape: tuple[int, ...] | None, where: str) -> Line:
+    """A line that changes an earlier one, named by its "number" (its stage) or its "time"."""
+    time = None if value.get("time") is None else cells.time(value["time"], f'{where}, "time"')
+    number = _number(value.get("number"), where, "number")
+    observation = _observation(value[what], shape, where)
+    return Line(observation, time, _inputs(value, where), what == "retract", what == "replace", number)
+
+
 def _id(value: Any, where: str) -> str | int | float | None:
     if value is None or isinstance(value, str):
         return value
@@ -160,12 +172,12 @@ def _id(value: Any, where: str) -> str | int | float | None:
     raise InputError(f'{where}: "id" must be a text or a number; got {cells.shortened(json.dumps(value))}.')
 
 
-def _number(value: Any, where: str) -> int | None:
+def _number(value: Any, where: str, name: str = "n") -> int | None:
     if value is None:
         return None
     if isinstance(value, float) and value.is_integer() and 0 <= value <= 2**53:
         return int(value)
-    raise InputError(f'{where}: "n" must be a whole number from 0; got {cells.shortened(json.dumps(value))}.')
+    raise InputError(f'{where}: "{name}" must be a whole number from 0; got {cells.shortened(json.dumps(value))}.')
 
 
 def _ahead(value: Any, where: str) -> int | list[cells.Time]:

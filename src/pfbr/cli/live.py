@@ -24,7 +24,7 @@ def answer(
     def keep_posterior(posterior: Posterior, line: Line) -> None:
         if not keep:
             return
-        if line.retract and line.observation is None:
+        if line.retract and line.observation is None and line.number is None and line.time is None:
             del kept[-1:]
         else:
             kept.append(arrays_of(posterior))

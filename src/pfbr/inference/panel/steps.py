@@ -1,9 +1,10 @@
-"""The step of one stream under `vmap`: all are weighed together, and only those that need it are moved.
+"""The step of many streams: all are weighed together, and only those that need it are moved.
 
-A branch under `vmap` runs both ways, so the decision is taken outside: what weighing is not enough for is gathered into
-a bucket of its own. Buckets are padded to a power of two, so that few sizes are ever compiled. Keys: the stream that
-was named as number s of a panel has the key `fold_in(key, s)`, step m of it `fold_in(·, m)`; who else reports does not
-matter.
+A branch under `vmap` runs both ways and a loop until the last stream is done, so the decision is taken outside: what
+weighing is not enough for is gathered into a bucket of its own, and moved one after the other in one compiled call.
+Steps without many branches are taken together. Buckets are padded to a power of two, so that few sizes are ever
+compiled. Keys: the stream that was named as number s of a panel has the key `fold_in(key, s)`, step m of it
+`fold_in(·, m)`; who else reports does not matter.
 """
 
 from typing import Any
@@ -23,6 +24,7 @@ from pfbr.typing import Key
 
 LARGEST = 1024  # streams in one compiled call: their particles stay in the cache
 SMALLEST = 8
+EACH = 64  # streams in a call that takes them one after the other: padding costs it nothing, so one size is enough
 
 
 class Stepped(eqx.Module):
@@ -62,15 +64,59 @@ def weigh(key: Key, numbers: Array, stages: Array, method: Method, model: Model,
 
 @eqx.filter_jit
 def move(key: Key, numbers: Array, stages: Array, method: Method, model: Model, states: State, rows: Row) -> Stepped:
-    """Every stream by whatever it takes."""
-
-    def one(number, stage, state, row):
-        own = step_key(stream_key(key, number), stage + 1)
-        return _stepped(
-            method, model, *advance(own, method, model, state, row.observation, row.given), jnp.asarray(True)
-        )
-
+    """Every stream by whatever it takes, all at once."""
+    one = lambda *stream: _moved(key, method, model, *stream)
     return jax.vmap(one)(numbers, stages, states, rows)
+
+
+@eqx.filter_jit
+def move_each(
+    key: Key, numbers: Array, stages: Array, method: Method, model: Model, states: State, rows: Row, real: Array
+) -> Stepped:
+    """Every real stream by whatever it takes, one after the other: each goes its own way and takes its own time."""
+    one = lambda *stream: _moved(key, method, model, *stream)
+    streams = (numbers, stages, states, rows)
+    shapes = eqx.filter_eval_shape(one, *jax.tree.map(lambda leaf: leaf[0], streams))
+    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    return jax.lax.map(lambda s: jax.lax.cond(s[1], lambda: one(*s[0]), lambda: nothing), (streams, real))
+
+
+def mostly_branches(key: Key, method: Method, model: Model, state: State, row: Row) -> bool:
+    """Whether more of a step stands in branches and loops than outside: under `vmap` all of them would run, for as long
+    as the slowest stream needs. Found by tracing it."""
+    zero = jnp.zeros((), jnp.int32)
+    concrete = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), state)
+    arrays, rest = eqx.partition((concrete, jax.tree.map(jnp.asarray, row)), eqx.is_array)
+    traced = jax.make_jaxpr(
+        lambda a: eqx.filter(_moved(key, method, model, zero, zero, *eqx.combine(a, rest)), eqx.is_array)
+    )
+    inside, outside = _equations(traced(arrays).jaxpr, False)
+    return inside > outside
+
+
+def _equations(jaxpr: Any, in_branch: bool) -> tuple[int, int]:
+    """How many equations stand in branches and loops, and how many outside."""
+    inside = outside = 0
+    for equation in jaxpr.eqns:
+        branches = in_branch or equation.primitive.name in ("cond", "while")
+        inner = [p for value in equation.params.values() for p in _jaxprs(value)]
+        counts = [_equations(one, branches) for one in inner]
+        inside += sum(c[0] for c in counts) + (in_branch and not inner)
+        outside += sum(c[1] for c in counts) + (not in_branch and not inner)
+    return inside, outside
+
+
+def _jaxprs(value: Any) -> list[Any]:
+    """The jaxprs among the parameters of an equation."""
+    several = value if isinstance(value, tuple | list) else (value,)
+    found = [getattr(one, "jaxpr", one) for one in several]
+    return [one for one in found if hasattr(one, "eqns")]
+
+
+def _moved(key: Key, method: Method, model: Model, number: Array, stage: Array, state: State, row: Row) -> Stepped:
+    own = step_key(stream_key(key, number), stage + 1)
+    after, info = advance(own, method, model, state, row.observation, row.given)
+    return _stepped(method, model, after, info, jnp.asarray(True))
 
 
 def can_weigh(key: Key, method: Method, model: Model, state: State, row: Row) -> bool:
@@ -86,12 +132,14 @@ def can_weigh(key: Key, method: Method, model: Model, state: State, row: Row) ->
     return found[0]
 
 
-def buckets(number: int) -> list[tuple[slice, int]]:
+def buckets(number: int, *, one_by_one: bool = False) -> list[tuple[slice, int]]:
     """Parts of so many streams, each with the size that it is padded to."""
+    most = EACH if one_by_one else LARGEST
     parts = []
-    for first in range(0, number, LARGEST):
-        size = min(LARGEST, number - first)
-        parts.append((slice(first, first + size), max(SMALLEST, 1 << (size - 1).bit_length())))
+    for first in range(0, number, most):
+        size = min(most, number - first)
+        room = EACH if one_by_one else max(SMALLEST, 1 << (size - 1).bit_length())
+        parts.append((slice(first, first + size), room))
     return parts
 
 

@@ -35,7 +35,7 @@ class Streams:
         self.places: dict[Hashable, int] = {}
         self.numbers = 0  # streams named so far
         self._free: list[int] = []
-        self._weighs = False
+        self._weighs = self._one_by_one = False
         room = lambda dtype: np.zeros(capacity, dtype)
         self.number, self.stage, self.store, self.slot = (room(np.int32) for _ in range(4))
         self.now, self.log_evidence = room(np.float64), room(np.float64)
@@ -45,7 +45,9 @@ class Streams:
         self.example = example
         self.stores = stores or make_stores(self.method, self.model, self.num_particles, example, self.capacity)
         first = self.stores[0]
-        self._weighs = steps.can_weigh(self.key, first.method, self.model, first.skeleton, example)
+        about = (self.key, first.method, self.model, first.skeleton, example)
+        self._weighs = steps.can_weigh(*about)
+        self._one_by_one = steps.mostly_branches(*about)
 
     def read(self, place: int) -> State:
         """The state of one stream, leading with an axis of one."""
@@ -135,12 +137,14 @@ class Streams:
     def _through(self, step, status, store, which, rows, places, at, given, reports, result) -> np.ndarray:
         """One of the two steps in padded buckets; which streams it was enough for."""
         enough = np.ones(len(which), bool)
-        for part, size in steps.buckets(len(which)):
+        one_by_one = self._one_by_one and step is steps.move
+        for part, size in steps.buckets(len(which), one_by_one=one_by_one):
             own = which[part]
             standing = self.number[places[own]], self.stage[places[own]], store.read(self.slot[places[own]])
             row = jax.tree.map(lambda leaf, own=own: leaf[own], given)
             numbers, stages, states, row = steps.padded((*standing, row), size)
-            said = step(self.key, numbers, stages, store.method, self.model, states, row)
+            arguments = (self.key, numbers, stages, store.method, self.model, states, row)
+            said = steps.move_each(*arguments, jnp.arange(size) < len(own)) if one_by_one else step(*arguments)
             said = jax.tree.map(lambda leaf, n=len(own): np.asarray(leaf)[:n], said)
             enough[part] = said.enough
             if not said.enough.all():
