@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.static.catalogue import PROBLEMS
 from benchmarks.static.problem import Problem
 from pfbr.inference.info import Move
-from pfbr.inference.method import record
+from pfbr.inference.method import Method, record
 from pfbr.inference.registry import as_method
 
 RIGHT, WRONG = 0.15, 0.5  # errors of the mean
@@ -34,7 +34,7 @@ def errors(points, log_weights, mean, cov) -> tuple[float, np.ndarray]:
     return float(np.sqrt(far / len(mean))), np.sqrt(p @ (x - ours) ** 2) / sd
 
 
-def measure(problem: Problem, method_name: str, *, keys: int, particles: int, history: int) -> list[dict]:
+def measure(problem: Problem, method_name: str | Method, *, keys: int, particles: int, history: int) -> list[dict]:
     """One record for each stage."""
     truth = problem.truth()
     at = truth.stages - 1
@@ -66,7 +66,7 @@ def measure(problem: Problem, method_name: str, *, keys: int, particles: int, hi
         "problem": problem.name,
         "d": problem.model.dim,
         "seed": problem.seed,
-        "method": method_name,
+        "method": str(method_name) if isinstance(method_name, str) else type(method_name).__name__,
         "keys": keys,
         "particles": particles,
         "history": history,

@@ -118,7 +118,7 @@ class Adaptive(Method):
         inner = unbound(model)
         if isinstance(inner, InverseLikelihood):
             model = bind(inner.model, conditions_of(model), shape=getattr(model, "shape", None))
-        return Target(model.log_prior, row_likelihood(model))
+        return Target(model.log_prior, row_likelihood(model), lambda key, num: draw_prior(key, model, num))
 
     def _example(self, model: Model) -> Row:
         shape = observation_shape(model)

@@ -31,6 +31,7 @@ def tempered(key):
         log_ratio=zero,
         tuning=initial_tuning(2, points.dtype),
         finished=jnp.asarray(False),
+        rounds=count,
         stages=count,
         moves=count,
         acceptance=zero,

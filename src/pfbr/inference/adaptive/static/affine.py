@@ -4,6 +4,9 @@ In the frame of the law that the cloud was drawn from, the scores of today's tar
 score ≈ P(m − u). The map u ↦ P^(−½) u + m sends N(0, I) to N(m, P⁻¹). For Gaussian targets both are exact whatever
 noise the cloud has, and the weights equal; for any other target the weights say how good the map is. No density is
 estimated.
+
+Equal weights say that the map is right where its points are, and nothing of where they are not: a mode that the map
+left behind is in no weight. The unmapped cloud, weighed, still sees it, and says how much is left out.
 """
 
 import equinox as eqx
@@ -26,8 +29,8 @@ class GaussianFit(eqx.Module):
 class Mapped(eqx.Module):
     points: Array
     evaluation: Evaluation
-    law: Whitening  # that the points were mapped to; where it has no factor, the one they came from
     log_weights: Array  # unnormalised
+    left_out: Array  # share of the target, as the unmapped cloud sees it, that is far from where the points are now
 
 
 def fit_gaussian(white: Array, scores: Array, weights: Array) -> GaussianFit:
@@ -65,14 +68,14 @@ def law_of(points: Array, scores: Array, log_weights: Array) -> Whitening:
     frame = whitening_of(points, weights)
     fit = fit_gaussian(frame.whiten(points), frame.covectors(scores), weights)
     values, vectors = jnp.linalg.eigh(fit.precision)
-    return within(frame, fit, vectors / jnp.sqrt(jnp.maximum(values, jnp.finfo(values.dtype).tiny)))
-
-
-def within(frame: Whitening, fit: GaussianFit, root: Array) -> Whitening:
-    """The frame of N(mean, root rootᵀ), both given in another frame; that one where it cannot be had."""
-    law = frame.inner(fit.mean, root)
+    law = frame.inner(fit.mean, vectors / jnp.sqrt(jnp.maximum(values, jnp.finfo(values.dtype).tiny)))
     fine = fit.usable & law.exists
     return jax.tree.map(lambda a, b: jnp.where(fine, a, b), law, frame)
+
+
+def far(dim: int) -> float:
+    """Standard deviations from the mean that a normal leaves with a chance of about 5e-5."""
+    return dim**0.5 + 3.0
 
 
 def affine_map(evaluate, points: Array, evaluation: Evaluation, law: Whitening, log_weights: Array, t: Array) -> Mapped:
@@ -81,7 +84,8 @@ def affine_map(evaluate, points: Array, evaluation: Evaluation, law: Whitening, 
     log_weights: today's, for the target at power t; the new ones are relative to them.
     """
     u = law.whiten(points)
-    fit = fit_gaussian(u, law.covectors(evaluation.score(t)), jax.nn.softmax(log_weights))
+    weights = jax.nn.softmax(log_weights)
+    fit = fit_gaussian(u, law.covectors(evaluation.score(t)), weights)
     values, vectors = jnp.linalg.eigh(fit.precision)
     values = jnp.maximum(values, jnp.finfo(points.dtype).tiny)
     root = (vectors / jnp.sqrt(values)) @ vectors.T
@@ -91,4 +95,5 @@ def affine_map(evaluate, points: Array, evaluation: Evaluation, law: Whitening, 
     change = new.value(t) - evaluation.value(t) + log_det
     # a particle without weight has none to carry over, wherever it is mapped to
     weighed = jnp.where(jnp.isneginf(log_weights) | jnp.isnan(change), -jnp.inf, log_weights + change)
-    return Mapped(mapped, new, within(law, fit, root), jnp.where(fit.usable, weighed, -jnp.inf))
+    left_out = weights @ (jnp.sum(((u - fit.mean) @ (vectors * jnp.sqrt(values))) ** 2, axis=1) > far(u.shape[1]) ** 2)
+    return Mapped(mapped, new, jnp.where(fit.usable, weighed, -jnp.inf), left_out)

@@ -77,40 +77,40 @@ def fit_funnel(points: Array, scores: Array, frame: Whitening) -> Funnel:
     g = jnp.where(norm > 1e-6, g / jnp.maximum(norm, 1e-6), jnp.eye(d, dtype=dtype)[0])
 
     # Across it, the directions of the longest scores (cut off, so that one particle in the neck does not decide alone)
-    s = s * jnp.minimum(1, 20 * typical / jnp.maximum(length, typical))[:, None]
-    s = s - (s @ g)[:, None] * g
-    spread = s.T @ s / n
+    cut = s * jnp.minimum(1, 20 * typical / jnp.maximum(length, typical))[:, None]
+    cut = cut - (cut @ g)[:, None] * g
+    spread = cut.T @ cut / n
     spread = spread / jnp.maximum(jnp.trace(spread), jnp.finfo(dtype).tiny)
     _, turn = jnp.linalg.eigh(spread - g[:, None] * g)  # the lowest is g itself, by construction
-    turned = w @ turn
-    a, across = turned[:, :1], turned[:, 1:]
+    turned, signed = w @ turn, (s @ turn)[:, 1:]
+    a, across, steep = turned[:, :1], turned[:, 1:], jnp.maximum(jnp.abs(signed), 1e-6)
 
-    # Centres and log widths, each linear in a; the narrow end, which must be hit, weighs most
-    one = jnp.concatenate([jnp.ones((n, 1), dtype), a], axis=1)
-    fit = lambda y, weights: _two_by_two(one, y, weights)
-    flat = jnp.ones((n, d - 1), dtype)
+    # Centres and log widths, each linear in a. Across a normal of width v the score is (centre − d) / v²: each particle
+    # alone tells the centre, d + v² score, and the width, √(|d − centre| / |score|), without noise. The narrow end,
+    # which must be hit, weighs most.
+    fit = lambda y, weights: _lines(a, y, weights)
 
     def refine(_, c):
-        middle, lean, log_width, slope = c
+        log_width, slope, _, _ = c
+        width = jnp.exp(jnp.clip(log_width + slope * a, -15.0, 15.0))
+        z = width * signed
         weights = jnp.exp(-2 * jnp.clip(slope * (a - jnp.mean(a)), -8, 8))
-        middle, lean = fit(across, weights)
-        left = jnp.abs(across - middle - lean * a)
-        logs = jnp.log(jnp.maximum(left, 1e-6)) - LOG_ABS_NORMAL
-        log_width, slope = fit(logs, flat)
-        bent = jnp.abs(slope) > LEAST_SLOPE
-        slope = jnp.where(bent, jnp.clip(slope, -4, 4), 0)
-        log_width = jnp.where(bent, log_width, 0)
-        return middle, jnp.where(bent, lean, 0), log_width, slope
+        middle, lean = fit(across + width * jnp.clip(z, -3, 3), weights)
+        left = jnp.maximum(jnp.abs(across - middle - lean * a), 1e-6 * width)
+        log_width, slope = fit(0.5 * (jnp.log(left) - jnp.log(steep)), jnp.clip(z**2, 0.01, 4.0))
+        return log_width, jnp.clip(slope, -4, 4), middle, lean
 
+    log_width, slope = fit(LOG_ABS_NORMAL - jnp.log(steep), jnp.ones((n, d - 1), dtype))
     zero = jnp.zeros(d - 1, dtype)
-    middle, lean, log_width, slope = jax.lax.fori_loop(0, 3, refine, (zero, zero, zero, zero))
-    bent = slope != 0
-    return Funnel(frame, turn, jnp.where(bent, middle, 0), lean, log_width, slope)
+    begin = (log_width, jnp.clip(slope, -4, 4), zero, zero)
+    log_width, slope, middle, lean = jax.lax.fori_loop(0, 4, refine, begin)
+    bent = (jnp.abs(slope) > LEAST_SLOPE) & jnp.isfinite(log_width) & jnp.isfinite(middle) & jnp.isfinite(lean)
+    pick = lambda values: jnp.where(bent, values, 0)
+    return Funnel(frame, turn, pick(middle), pick(lean), pick(log_width), pick(slope))
 
 
-def _two_by_two(one: Array, y: Array, weights: Array) -> tuple[Array, Array]:
+def _lines(x: Array, y: Array, weights: Array) -> tuple[Array, Array]:
     """Weighted lines through the columns of y: intercepts and slopes."""
-    x = one[:, 1:]
     total = jnp.sum(weights, axis=0)
     x_mean, y_mean = jnp.sum(weights * x, axis=0) / total, jnp.sum(weights * y, axis=0) / total
     u = x - x_mean

@@ -140,7 +140,7 @@ def move_until_mixed(
         return Prepared(latent, start, IndependenceProposal.of(fit))
 
     funnel = fit_funnel(points, evaluation.score(t), frame)
-    both = jax.tree.map(lambda *a: jnp.stack(a), prepare(funnel), prepare(funnel.straight()))
+    both = jax.vmap(prepare)(jax.tree.map(lambda *a: jnp.stack(a), funnel, funnel.straight()))
 
     def body(chain: Chain) -> Chain:
         # every particle makes one move of one kind, so that one draw of noise serves all kinds

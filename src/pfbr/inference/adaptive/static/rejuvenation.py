@@ -2,35 +2,35 @@
 
 from typing import Any
 
-import equinox as eqx
 import jax
 from jax import Array
 from jax import numpy as jnp
 
 from pfbr.inference.adaptive.static.affine import affine_map, law_of
 from pfbr.inference.adaptive.static.diagnostics import info_of, stein_error
+from pfbr.inference.adaptive.static.fresh import MOST_UNKNOWNS, Fresh, fresh_look, no_look
 from pfbr.inference.adaptive.static.kernel_density import evaluate_density, fit_kernels
 from pfbr.inference.adaptive.static.state import Move, StaticInfo, StaticSettings, StaticState
-from pfbr.inference.adaptive.static.target import Evaluation, Target, evaluate
-from pfbr.inference.adaptive.static.tempering import Tempering, temper
+from pfbr.inference.adaptive.static.target import Target, evaluate
+from pfbr.inference.adaptive.static.tempering import Tempering, share_to_keep, temper
 from pfbr.inference.adaptive.static.weighing import judge
-from pfbr.inference.adaptive.static.weights import clean, normalise
+from pfbr.inference.adaptive.static.weights import clean, normalise, uniform_log_weights
 from pfbr.particles.pareto import pareto_k
 from pfbr.particles.particles import ess
-from pfbr.particles.whitening import Whitening, weighted_mean
+from pfbr.particles.whitening import weighted_mean
 
+LEFT_OUT = 1e-3  # share of the target that an affine map may leave behind: an arm or a mode with fewer is not seen
 UNCHECKED = 0.1  # posterior variances: what a density estimate of a bent cloud may cost, enough for a flag
 
 
-class BestMap(eqx.Module):
-    """The carry: the cloud that has kept most of the ESS so far."""
-
-    points: Array
-    evaluation: Evaluation
-    law: Whitening  # that the points are from
-    log_weights: Array  # unnormalised
-    ess: Array
-    tried: Array  # int32
+def look_afresh(key: Array, target: Target, state: StaticState, row: Any, settings: StaticSettings) -> Fresh:
+    """While rows are few and all of them kept, and unknowns are few; else nothing is looked at."""
+    n, d = state.points.shape
+    if target.sample_prior is None or d > MOST_UNKNOWNS or not state.past.capacity:
+        return no_look(state.points)
+    early = (state.steps < settings.early_rows) & (state.past.count == state.steps)
+    look = lambda: fresh_look(key, target, state.past, row, n)
+    return jax.lax.cond(early, look, lambda: no_look(state.points))
 
 
 def rejuvenate(
@@ -47,42 +47,38 @@ def rejuvenate(
     else:  # nothing kept: the cloud's own shape stands for the past
         density = fit_kernels(state.points, state.log_weights)
         at = lambda points: evaluate_density(target, density, state.steps == 0, points, row)
-    here = at(state.points)
+    key, fresh_key = jax.random.split(key)
+    fresh = look_afresh(fresh_key, target, state, row, settings)
+    renewed = fresh.ess >= settings.fresh_ess * n
+    start = jnp.where(renewed, fresh.points, state.points)
+    here = at(start)
 
     # Affine: from the last fair cloud by all rows since, weighed exactly
-    def improve(best: BestMap) -> BestMap:
-        mapped = affine_map(at, best.points, best.evaluation, best.law, best.log_weights, one)
-        log_weights = clean(mapped.log_weights)
-        left = ess(log_weights)
-        better = left > best.ess
-        new = BestMap(mapped.points, mapped.evaluation, mapped.law, log_weights, left, best.tried + 1)
-        old = eqx.tree_at(lambda b: b.tried, best, jnp.full_like(best.tried, settings.affine_tries))
-        return jax.tree.map(lambda a, b: jnp.where(better, a, b), new, old)
-
-    weights_here = clean(state.log_weights + here.new)
-    unmoved = BestMap(state.points, here, state.law, weights_here, weighed.ess, jnp.zeros((), jnp.int32))
-    best = jax.lax.while_loop(lambda b: (b.tried < settings.affine_tries) & (b.ess < 0.97 * n), improve, unmoved)
-    points, evaluation, left = best.points, best.evaluation, best.ess
-    near = left >= settings.affine_ess * n
+    mapped = affine_map(at, start, here, state.law, clean(state.log_weights + here.new), one)
+    weights = clean(mapped.log_weights)
+    left = ess(weights)
+    whole = ~renewed & (mapped.left_out < LEFT_OUT)
+    near = whole & (left >= settings.affine_ess * n)
 
     # Tempered: from the better of the two clouds; where the map is all but exact nothing is left to do
-    mapped_enough = left >= settings.temper_ess * n
-    log_weights, gained = normalise(best.log_weights)
+    mapped_enough = whole & (left > weighed.ess) & (left >= share_to_keep(state.steps, settings) * n)
+    log_weights, gained = normalise(weights)
     choose = lambda a, b: jax.tree.map(lambda u, v: jnp.where(mapped_enough, u, v), a, b)
     zero = jnp.zeros((), jnp.int32)
     begin = Tempering(
         key,
-        jnp.where(mapped_enough, one, 0),
-        choose(points, state.points),
-        choose(evaluation, here),
-        choose(log_weights, state.log_weights),
-        jnp.where(mapped_enough, gained, 0),
+        jnp.where(mapped_enough | renewed, one, 0),
+        choose(mapped.points, start),
+        choose(mapped.evaluation, here),
+        choose(log_weights, jnp.where(renewed, uniform_log_weights(n, dtype), state.log_weights)),
+        jnp.where(mapped_enough, gained, fresh.log_ratio),
         state.tuning,
         near,
+        jnp.where(renewed, settings.early_rounds - 1, zero),  # one round is enough for draws that are all but fair
         zero,
         zero,
         jnp.full((), jnp.nan, dtype),
-        state.variance,
+        jnp.where(renewed, 1 / jnp.maximum(fresh.ess, 1), state.variance),
         jnp.where(mapped_enough, jnp.maximum(1 / left - 1 / n, 0) + state.variance, 0),
     )
     end = temper(at, begin, state.steps, settings)

@@ -19,12 +19,14 @@ class StaticSettings(eqx.Module):
 
     weigh_ess: float = eqx.field(static=True, default=0.45)  # below, weights cost more than half the particles
     affine_ess: float = eqx.field(static=True, default=0.85)  # a map is taken only where it is all but exact
-    affine_tries: int = eqx.field(static=True, default=1)  # a second one takes the place of tempering, and loses
     temper_ess: float = eqx.field(static=True, default=0.4)
     early_ess: float = eqx.field(static=True, default=0.7)  # for the first rows: shorter steps lose less of the tails
     memory: float = eqx.field(static=True, default=0.3)  # 0.3² of the resampling noise is left: 5 % of the error
     memory_between: float = eqx.field(static=True, default=0.5)  # on the way the next stage moves again
     least_moves: int = eqx.field(static=True, default=2)
+    early_rows: int = eqx.field(static=True, default=32)  # what counts as few
+    early_rounds: int = eqx.field(static=True, default=3)  # tails of scales are found from where the last round ended
+    fresh_ess: float = eqx.field(static=True, default=0.5)  # of the particles' number, among sixteen times as many
     early_moves: int = eqx.field(static=True, default=60)  # more of them for the first rows, where they are cheap
     most_moves: int = eqx.field(static=True, default=200)
     most_moves_between: int = eqx.field(static=True, default=30)

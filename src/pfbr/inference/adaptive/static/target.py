@@ -17,13 +17,14 @@ class Target(eqx.Module):
 
     log_prior: Callable
     log_likelihood: Callable
+    sample_prior: Callable | None = None  # (key, number) to points; None: no fresh looks
     sign: float = eqx.field(static=True, default=1.0)  # of the new row: −1 takes one back that is in the past
 
     def log_new(self, x: Array, row: Any) -> Array:
         return self.sign * self.log_likelihood(x, row)
 
     def inverse(self) -> "Target":
-        return Target(self.log_prior, self.log_likelihood, -self.sign)
+        return Target(self.log_prior, self.log_likelihood, self.sample_prior, -self.sign)
 
 
 class Evaluation(eqx.Module):

@@ -27,6 +27,7 @@ class Tempering(eqx.Module):
     log_ratio: Array  # log evidence gained since t = 0
     tuning: Tuning
     finished: Array  # bool: t = 1, resampled and moved
+    rounds: Array  # int32 of moves at t = 1
     stages: Array  # int32
     moves: Array  # int32
     acceptance: Array  # of the last stage
@@ -34,12 +35,19 @@ class Tempering(eqx.Module):
     log_variance: Array  # of the log evidence ratio
 
 
+def share_to_keep(rows: Array, settings) -> Array:
+    """Of the particles, at every resampling: more of them while rows are few and tails long."""
+    early = settings.early_rows / (settings.early_rows + rows)
+    return settings.temper_ess + (settings.early_ess - settings.temper_ess) * early
+
+
 def temper(evaluate, begin: Tempering, rows: Array, settings) -> Tempering:
     n = begin.points.shape[0]
     dtype = begin.points.dtype
     # Few rows: moves cost next to nothing, and the posterior is at its worst (a noise scale free down to zero)
-    extra = settings.early_moves * 32 // (32 + rows)
-    keep = settings.temper_ess + (settings.early_ess - settings.temper_ess) * 32 / (32 + rows.astype(dtype))
+    extra = settings.early_moves * settings.early_rows // (settings.early_rows + rows)
+    enough = jnp.where(rows < settings.early_rows, settings.early_rounds, 1)  # frames are fitted anew each time
+    keep = share_to_keep(rows, settings)
 
     def stage(c: Tempering) -> Tempering:
         key, k_resample, k_move = jax.random.split(c.key, 3)
@@ -59,6 +67,7 @@ def temper(evaluate, begin: Tempering, rows: Array, settings) -> Tempering:
         frame = whitening_of(c.points, jax.nn.softmax(weighed))
         chosen = systematic(k_resample, weighed, weighed.shape[0])
         last = t >= 1
+        rounds = c.rounds + last
         moved = move_until_mixed(
             k_move,
             evaluate,
@@ -68,14 +77,15 @@ def temper(evaluate, begin: Tempering, rows: Array, settings) -> Tempering:
             frame,
             c.tuning,
             memory=jnp.where(last, settings.memory, settings.memory_between),
-            least=settings.least_moves + jnp.where(last, extra, extra // 4),
-            most=jnp.where(last, settings.most_moves, settings.most_moves_between) + extra,
+            least=settings.least_moves + jnp.where(last, extra // enough, extra // 4),
+            most=jnp.where(last, (settings.most_moves + extra) // enough, settings.most_moves_between + extra),
         )
 
         # Resampling adds the variance of the weights, moving forgets all but memory² of what has piled up
         forgotten = jnp.clip(moved.memory, 0, 1) ** 2
         piled = c.variance + 1 / jnp.maximum(survived, 1)
-        log_variance = c.log_variance + jnp.maximum(1 / jnp.maximum(survived, 1) - 1 / n, 0) + c.variance
+        added = jnp.maximum(1 / jnp.maximum(survived, 1) - 1 / n, 0) + c.variance
+        log_variance = c.log_variance + jnp.where(share > 0, added, 0)
         return Tempering(
             key,
             t,
@@ -84,7 +94,8 @@ def temper(evaluate, begin: Tempering, rows: Array, settings) -> Tempering:
             uniform_log_weights(n, dtype),
             c.log_ratio + jnp.where(hopeless, -jnp.inf, gained),
             moved.tuning,
-            last | hopeless,
+            (rounds >= enough) | hopeless,
+            rounds,
             c.stages + 1,
             c.moves + moved.moves,
             moved.acceptance,
