@@ -7,7 +7,7 @@ from pfbr.baselines import BootstrapSMC
 from pfbr.errors import InputError, PfbrError
 from pfbr.inference.adaptive.method import Adaptive
 from pfbr.inference.corrected import Corrected
-from pfbr.inference.nested import Nested
+from pfbr.inference.nested.method import Nested
 from pfbr.inference.operator import Operator
 from pfbr.models import GaussianMean, LinearDynamics
 

@@ -30,7 +30,7 @@ def as_method(method: str | Method, model: Model, *, history: int = 4096, rows: 
     chosen = _named(method, model, kept) if isinstance(method, str | os.PathLike) else method
     from pfbr.flow.velocities.affine import AffineVelocity
     from pfbr.inference.corrected import Corrected
-    from pfbr.inference.nested import Nested
+    from pfbr.inference.nested.method import Nested
     from pfbr.inference.operator import Operator
 
     if isinstance(chosen, Operator) and not isinstance(chosen.velocity, AffineVelocity):
@@ -52,7 +52,7 @@ def as_method(method: str | Method, model: Model, *, history: int = 4096, rows: 
 
 
 def _named(name: str | os.PathLike, model: Model, history: int) -> Any:
-    from pfbr.inference.nested import Nested
+    from pfbr.inference.nested.method import Nested
     from pfbr.inference.operator import gaussian_operator
 
     name = os.fspath(name)
@@ -88,7 +88,7 @@ def method_class(name: Any) -> type[Method] | None:
     from pfbr.inference.adaptive.method import Adaptive
     from pfbr.inference.collocation.method import CollocationOperator
     from pfbr.inference.corrected import Corrected
-    from pfbr.inference.nested import Nested
+    from pfbr.inference.nested.method import Nested
     from pfbr.inference.operator import Operator
 
     own = {cls.__name__: cls for cls in (Adaptive, CollocationOperator, Corrected, Nested, Operator)}

@@ -52,6 +52,11 @@ def _owen_scramble(x: Array, seed: Array) -> Array:
     return _reverse_bits(x)
 
 
+def sobol_points(num: int, dim: int) -> np.ndarray:
+    """The first points of Sobol's sequence in [0, 1), as they are: shifted at random, modulo 1, each is a fair draw."""
+    return _sobol_integers(num, dim) / 2.0**32
+
+
 def sobol_normal(key: Key, num: int, dim: int) -> Points:
     """`num` standard normal vectors that fill space evenly; each one by itself is a fair draw."""
     seeds = jax.random.bits(key, (dim,), jnp.uint32)
