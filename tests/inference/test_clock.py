@@ -14,14 +14,14 @@ from pfbr.inference.clock import UNITS, Clock, elapsed_times
 def test_epoch_seconds_keep_their_milliseconds():
     """float32 cannot tell these two apart; their difference it can."""
     now = 1.7e9
-    np.testing.assert_allclose(elapsed_times([now + 0.001, now + 0.003], 2, start=now), [0.001, 0.002], atol=1e-6)
+    np.testing.assert_allclose(elapsed_times([now + 0.001, now + 0.003], 2, Clock(now)), [0.001, 0.002], atol=1e-6)
 
 
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=8), st.sampled_from(sorted(UNITS)))
 def test_dates_are_counted_in_the_unit_that_was_asked_for(steps, unit):
     start = datetime.datetime(2024, 2, 28, 23, 59)
     dates = [start + datetime.timedelta(seconds=int(s)) for s in np.cumsum(steps)]
-    dt = elapsed_times(np.array(dates, "datetime64[us]"), len(steps), start=start, time_unit=unit)
+    dt = elapsed_times(np.array(dates, "datetime64[us]"), len(steps), Clock(start, unit))
     np.testing.assert_allclose(dt * UNITS[unit], steps, rtol=1e-9, atol=1e-6)
 
 
@@ -42,9 +42,9 @@ WRONG = {
     "not a time": (lambda: Clock(np.datetime64("NaT"), "s"), "NaT"),
     "infinity": (lambda: Clock().elapsed(np.inf), "finite"),
     "a list": (lambda: Clock().elapsed([1.0, 2.0]), "number or a date"),
-    "too few": (lambda: elapsed_times([1.0], 2), "each of the 2"),
-    "going back": (lambda: elapsed_times([1.0, 3.0, 2.0], 3), "observation 3"),
-    "before the start": (lambda: elapsed_times([1.0, 3.0], 2, start=2.0), "observation 1"),
+    "too few": (lambda: elapsed_times([1.0], 2, Clock()), "each of the 2"),
+    "going back": (lambda: elapsed_times([1.0, 3.0, 2.0], 3, Clock()), "observation 3"),
+    "before the start": (lambda: elapsed_times([1.0, 3.0], 2, Clock(2.0)), "observation 1"),
 }
 
 

@@ -30,6 +30,9 @@ class Ruled(GaussianMean):
         value = jnp.where(near, -0.1 * jnp.sum((observation - x) ** 2), -jnp.inf)
         return jnp.where(observation[0] > 100, jnp.nan, value)
 
+    def sample_observation(self, key, x):
+        return x + jax.random.uniform(key, (2,), minval=-1.0)
+
 
 @pytest.mark.parametrize("model", [MODEL, SYSTEM], ids=["static", "dynamics"])
 def test_a_session_a_run_and_the_functions_give_the_same_particles(model):

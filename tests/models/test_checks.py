@@ -50,7 +50,7 @@ WRONG = {
     "a prior density for each coordinate": (lambda: changed(log_prior=lambda self, x: x), "one number for one x"),
     "a transition of another shape": (
         lambda: changed(sample_transition=lambda self, key, x: x[:1]),
-        r"`sample_transition` must return shape \(2,\)",
+        r"`Changed.sample_transition` must return shape \(2,\)",
     ),
     "a likelihood of no component": (
         lambda: changed(log_likelihood=lambda self, x, observation: jnp.zeros(3)),

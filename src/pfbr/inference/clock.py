@@ -9,17 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from pfbr.checks import shortened
 from pfbr.errors import InputError
 
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0, "D": 86400.0, "W": 604800.0}
+YEARS = 290_000  # from 1970 that microseconds can count
 
 
 class Clock:
     """Turns times into elapsed ones. `start` is the time of the prior; datetimes are counted in `time_unit`."""
 
     def __init__(self, start: Any = 0.0, time_unit: str | None = None):
-        if time_unit is not None and time_unit not in UNITS:
-            raise InputError(f"`time_unit` must be one of {', '.join(UNITS)}; got {time_unit!r}.")
+        if time_unit is not None and not (isinstance(time_unit, str) and time_unit in UNITS):
+            raise InputError(f"`time_unit` must be one of {', '.join(UNITS)}; got {shortened(time_unit)}.")
         self.time_unit = time_unit
         self.start = start
         self.zero = self._moment(start)
@@ -58,23 +60,36 @@ class Clock:
                 )
             try:
                 moment = np.datetime64(time, "us")  # type: ignore[call-overload]
+                year = np.datetime64(time, "Y")  # type: ignore[call-overload]
+                if abs(int(year.astype(int))) > YEARS and not np.isnat(year):
+                    raise ValueError("so many years do not fit")  # NumPy would wrap them around
             except ValueError as error:
                 raise InputError(f"`time` is {time!r}, which is no date ({error}).") from None
             if np.isnat(moment):
                 raise InputError("`time` is not a time (NaT).")
             return moment
         try:
+            if isinstance(time, bool | np.bool_ | bytes):
+                raise TypeError
             value = float(time)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError(f"`time` must be a number or a date; got {type(time).__name__}.") from None
         if not np.isfinite(value):
             raise InputError(f"`time` must be finite; got {value}.")
         return value
 
 
+def as_times(times: Any) -> np.ndarray:
+    """Times of a stream, or of many, as an array of what they are."""
+    try:
+        return np.asarray(times)
+    except ValueError:
+        raise InputError("`times` must have one time for each observation; its parts have different lengths.") from None
+
+
 def elapsed_times(times: Any, length: int, clock: Clock) -> np.ndarray:
     """dt before each of `length` observations at `times`, the first since the clock's now; they must not go back."""
-    values = np.asarray(times)
+    values = as_times(times)
     if values.shape != (length,):
         raise InputError(f"`times` must have one entry for each of the {length} observations; got {values.shape}.")
     dt = np.diff(moments_since(clock, values), prepend=clock.now)

@@ -8,16 +8,16 @@ from pfbr.inference.method import Given, Method, State, advance, start
 from pfbr.inference.registry import as_method
 from pfbr.inference.rows import RowReader
 from pfbr.models.base import Model
-from pfbr.models.checks import checked_model
+from pfbr.models.checks import checked_methods_of, checked_model
 from pfbr.typing import Key, Observation
 
 
 def init(key: Key | int, method: str | Method, model: Model, *, num_particles: int = 256, history: int = 4096) -> State:
     """The state before any observation; a method that is passed itself is taken as it is."""
-    checked_model(model)
+    checked_methods_of(checked_model(model))
     chosen = method if isinstance(method, Method) else as_method(method, model, history=history)
     example = RowReader(model).example().conditions(model)
-    return start(checked_key(key), chosen, model, checked_num_particles(num_particles), example)
+    return start(checked_key(key), chosen, model, checked_num_particles(num_particles, dim=int(model.dim)), example)
 
 
 def step(

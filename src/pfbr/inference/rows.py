@@ -12,12 +12,13 @@ from jax import numpy as jnp
 
 from pfbr.checks import as_array
 from pfbr.errors import InputError
-from pfbr.inference.clock import Clock, elapsed_times
+from pfbr.inference.clock import Clock, as_times, elapsed_times
 from pfbr.inference.method import Given, Stream
 from pfbr.inference.whole_inputs import as_whole, needs_whole_inputs
 from pfbr.models.base import Model, has_observations
 from pfbr.models.checks import checked_observation, checked_observations
 from pfbr.models.conditions import Conditions, bind, example_of, observation_shape
+from pfbr.models.first_look import look_with, waits_for_a_row
 from pfbr.models.needs import all_needs, needs
 from pfbr.typing import Numbers
 
@@ -59,6 +60,7 @@ class RowReader:
         self._inputs: Any = None  # their shapes, once seen
         self._whole: bool | None = None  # whether inputs are whole numbers, such as the index of a sensor
         self._may_have_gaps: bool | None = None  # found out when the first one comes
+        self._to_be_looked_at = waits_for_a_row(model)  # what the model cannot tell is looked at with the first row
 
     def resume(self, row: Row) -> None:
         """Expect rows like this one, which was read before."""
@@ -78,6 +80,7 @@ class RowReader:
         if self._shape is None and observation is not None:
             self._shape = array.shape
         seen = ~np.isnan(array)
+        self._look_once(array, seen, inputs)
         if not seen.all() and seen.any():
             self._check_gaps(inputs)
         observed = None if seen.all() and not self._always_masked else seen
@@ -96,10 +99,12 @@ class RowReader:
         dt = self._elapsed(times, lead, clock)
         self._shape = shape
         seen = ~np.isnan(array)
+        at = (0,) * len(lead)
+        self._look_once(array[at], seen[at], jax.tree.map(lambda leaf: leaf[at], inputs))
         inner = tuple(range(len(lead), array.ndim))
         partial = seen.any(axis=inner) & ~seen.all(axis=inner) if inner else np.zeros(lead, bool)
         if partial.any():
-            self._check_gaps(jax.tree.map(lambda leaf: leaf[(0,) * len(lead)], inputs))
+            self._check_gaps(jax.tree.map(lambda leaf: leaf[at], inputs))
         observed = None if seen.all() and not self._always_masked else jnp.asarray(seen)
         filled = jnp.asarray(np.where(seen, array, 0).astype(array.dtype))
         return Stream(filled, dt, inputs, observed), many
@@ -135,7 +140,7 @@ class RowReader:
             return jnp.ones(lead, dtype) if self.needs_dt else None
         if len(lead) == 1:
             return jnp.asarray(elapsed_times(times, lead[0], clock), dtype)
-        rows = np.asarray(times)
+        rows = as_times(times)
         rows = np.broadcast_to(rows, lead) if rows.ndim == 1 else rows
         if rows.shape != lead:
             raise InputError(f"`times` must have shape {lead[1:]} or {lead}; got {np.shape(times)}.")
@@ -160,6 +165,8 @@ class RowReader:
         inputs = jax.tree.map(
             lambda leaf: as_array(leaf, "inputs"), inputs, is_leaf=lambda leaf: isinstance(leaf, list)
         )
+        if not jax.tree.leaves(inputs) or any(leaf.size == 0 for leaf in jax.tree.leaves(inputs)):
+            raise InputError("`inputs` hold no numbers: pass what the model's methods look at.")
         for leaf in jax.tree.leaves(inputs):
             if leaf.shape[: len(lead)] != lead:
                 raise InputError(f"`inputs` must lead with {lead}, as the observations do; got shape {leaf.shape}.")
@@ -195,6 +202,15 @@ class RowReader:
             return None
         drawn = jax.eval_shape(self.model.sample_inputs, jax.random.key(0))
         return jax.tree.map(lambda leaf: leaf.shape, drawn)
+
+    def _look_once(self, observation: np.ndarray, seen: np.ndarray, inputs: Any) -> None:
+        """Look at the model with its first row, where it could not be looked at without."""
+        if self._to_be_looked_at:
+            one = jnp.ones(()) if self.needs_dt else None
+            time = one if "time" in all_needs(self.model) else None
+            filled = np.where(seen, observation, 0).astype(observation.dtype)
+            look_with(self.model, Conditions(one, time, inputs), filled, whole=bool(seen.all()))
+            self._to_be_looked_at = False
 
     def _check_gaps(self, inputs: Any) -> None:
         """Refuse an observation that is missing in part where the model cannot leave a part out."""

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-import jax
 import numpy as np
 from jax import numpy as jnp
 
-from pfbr.checks import as_array
+from pfbr.checks import as_array, check_memory
 from pfbr.errors import InputError, ModelError
-from pfbr.models.base import Model, StateSpaceModel
-from pfbr.models.conditions import bind, conditions_of, example_of, observation_shape
+from pfbr.models.base import Model
+from pfbr.models.conditions import observation_shape
+from pfbr.models.first_look import look_at
 from pfbr.models.needs import declared
 from pfbr.typing import Numbers
 
@@ -25,11 +25,12 @@ def checked_model(model) -> Model:
             "Derive your class from pfbr.Model."
         )
     name = type(model).__name__
-    dim = getattr(model, "dim", None)
+    dim = _dim_of(model)
     if dim is None:
         raise ModelError(f"{name} must have `dim`, the number of its unknowns, or `unknowns`, a dict that names them.")
     if not isinstance(dim, int | np.integer) or isinstance(dim, bool) or dim < 1:
         raise ModelError(f"`{name}.dim` must be a whole number of at least 1; got {dim!r}.")
+    check_memory(f"`{name}.dim` = {dim}", 64 * dim, "Fewer unknowns are needed.")
     inner: Any = model
     while inner is not None:
         declared(type(inner))  # type: ignore[arg-type]
@@ -37,35 +38,17 @@ def checked_model(model) -> Model:
     return model
 
 
+def _dim_of(model: Model) -> Any:
+    try:
+        return getattr(model, "dim", None)
+    except Exception as error:  # a property that a user wrote
+        raise ModelError(f"`{type(model).__name__}.dim` failed: {type(error).__name__}: {error}") from error
+
+
 def checked_methods_of(model: Model) -> Model:
-    """Whether the model's methods return what they should, found out before minutes are spent on them."""
-    example = example_of(model)
-    if example is None:
-        return model  # its inputs are not known yet: looked at with the first observation
-    key, x = jax.random.key(0), jnp.zeros(int(model.dim))
-    drawn = _traced(example, "sample_prior", key)
-    if drawn.shape != x.shape:
-        raise ModelError(f"`sample_prior` must return shape {x.shape} (dim = {x.shape[0]}); it returns {drawn.shape}.")
-    if _traced(example, "log_prior", x).shape != ():
-        raise ModelError("`log_prior(x)` must return one number for one x; sum over the coordinates.")
-    if isinstance(example, StateSpaceModel):
-        moved = _traced(example, "sample_transition", key, x)
-        if moved.shape != x.shape:
-            raise ModelError(f"`sample_transition` must return shape {x.shape}, as x has; it returns {moved.shape}.")
-    shape = observation_shape(example)
-    if shape is not None:
-        _check_likelihood(example, shape)
+    """Whether the model's methods return what they should, found out once, before minutes are spent on them."""
+    look_at(model)
     return model
-
-
-def _check_likelihood(example: Model, shape: tuple[int, ...]) -> None:
-    bound = bind(example, conditions_of(example), shape=shape)
-    found = _traced(bound, "each_log_likelihood", jnp.zeros(int(example.dim)), jnp.zeros(shape))
-    if found.shape not in ((), shape):
-        raise ModelError(
-            "`log_likelihood(x, observation)` must return one number, or one for each component of the observation "
-            f"(shape {shape}); it returns shape {found.shape}."
-        )
 
 
 def checked_observation(model: Model, expected: tuple[int, ...] | None, observation: Numbers | None) -> np.ndarray:
@@ -112,14 +95,3 @@ def checked_observations(
             f"got {array.shape}."
         )
     return array, extra == 2
-
-
-def _traced(model: Model, method: str, *args):
-    inner = getattr(model, "model", model)
-    try:
-        return jax.eval_shape(getattr(model, method), *args)
-    except ModelError:
-        raise
-    except Exception as error:
-        method = method.removeprefix("each_")
-        raise ModelError(f"`{type(inner).__name__}.{method}` failed on an example: {error}") from error

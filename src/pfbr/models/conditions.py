@@ -13,8 +13,8 @@ from jax import numpy as jnp
 from jaxtyping import Array, Bool
 
 from pfbr.errors import ModelError
-from pfbr.models.base import LinearGaussian, Model, StateSpaceModel, has_observations
-from pfbr.models.needs import all_needs, needs
+from pfbr.models.base import LinearGaussian, Model, StateSpaceModel, has_observations, has_parameters
+from pfbr.models.needs import METHODS, all_needs, needs
 from pfbr.models.replaced_prior import ReplacedPrior
 from pfbr.models.unknowns import Unknowns
 from pfbr.typing import Key, Observation, Point, Scalar
@@ -96,7 +96,8 @@ class _Bound(Model):
 
     def each_log_likelihood(self, x: Point, observation: Observation) -> Array:
         """As the model says it: one number, or one for each component of the observation."""
-        return self.model.log_likelihood(self._own(x), observation, **self._given("log_likelihood"))
+        value = self.model.log_likelihood(self._own(x), observation, **self._given("log_likelihood"))
+        return jnp.asarray(value) if isinstance(value, float) else value
 
     def log_likelihood(self, x: Point, observation: Observation) -> Scalar:
         value = self.each_log_likelihood(x, observation)
@@ -214,6 +215,8 @@ def example_of(model: Model, inputs: Any = None) -> Model | None:
             return None
         inputs = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), inputs)
     if "params" in words:
+        if not has_parameters(model):
+            raise ModelError(_missing(model, next(m for m in METHODS if "params" in needs(model, m)), "params"))
         params = jax.eval_shape(model.sample_parameters, key)  # type: ignore[attr-defined]
         params = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), params)
     given = Conditions(zero + 1 if "dt" in words else None, zero if "time" in words else None, inputs, None, params)
@@ -228,7 +231,7 @@ def _componentwise(model: Model) -> bool:
     try:
         drawn = jax.eval_shape(model.sample_observation, jax.random.key(0), x)
         return jax.eval_shape(model.log_likelihood, x, jnp.zeros(drawn.shape, drawn.dtype)).ndim > 0
-    except Exception:
+    except (Exception, SystemExit):
         return False  # the checks of the edge say what is wrong with it
 
 

@@ -9,6 +9,7 @@ from abc import abstractmethod
 
 import equinox as eqx
 import jax
+import numpy as np
 from jax import numpy as jnp
 from jaxtyping import Array
 
@@ -184,8 +185,9 @@ positive = Positive()
 
 def interval(low: float, high: float) -> Interval:
     """Numbers between `low` and `high`; `interval(0, 1)(3)` is a vector of three."""
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ModelError(f"`interval(low, high)` needs two finite numbers, the lower one first; got {low}, {high}.")
+    known = all(isinstance(end, int | float | np.integer | np.floating) for end in (low, high))
+    if not known or not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ModelError(f"`interval(low, high)` needs two finite numbers, the lower one first; got {low!r}, {high!r}.")
     return Interval(low=float(low), high=float(high))
 
 

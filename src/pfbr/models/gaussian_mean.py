@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 from jax import numpy as jnp
 
+from pfbr.checks import checked_count, checked_scale
 from pfbr.models.base import LinearGaussian, Model, normal_log_density
 from pfbr.typing import Key, Observation, Point, Real, Scalar
 
@@ -17,6 +18,11 @@ class GaussianMean(Model):
     dim: int = eqx.field(static=True)
     prior_std: Real = 1.0
     observation_std: Real = 3.0
+
+    def __check_init__(self):
+        checked_count("dim", self.dim, least=1)
+        checked_scale("prior_std", self.prior_std)
+        checked_scale("observation_std", self.observation_std)
 
     def sample_prior(self, key: Key) -> Point:
         return self.prior_std * jax.random.normal(key, (self.dim,))

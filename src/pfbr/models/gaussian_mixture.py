@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 from jax import numpy as jnp
 
+from pfbr.checks import checked_scale
 from pfbr.models.base import Model, normal_log_density
 from pfbr.typing import Key, Observation, Point, Real, Scalar
 
@@ -18,6 +19,10 @@ class GaussianMixture(Model):
     prior_std: Real = 1.0
     observation_std: Real = 1.0
     dim: int = eqx.field(static=True, default=2, init=False)
+
+    def __check_init__(self):
+        checked_scale("prior_std", self.prior_std)
+        checked_scale("observation_std", self.observation_std)
 
     def sample_prior(self, key: Key) -> Point:
         return self.prior_std * jax.random.normal(key, (2,))

@@ -5,6 +5,7 @@ import numpy as np
 from jax import numpy as jnp
 from jaxtyping import Array
 
+from pfbr.checks import as_array, check_memory, checked_count, checked_scale
 from pfbr.errors import InputError
 from pfbr.models.base import LinearGaussian, StateSpaceModel, normal_log_density
 from pfbr.typing import Key, Numbers, Observation, Point, Real, Scalar
@@ -30,13 +31,16 @@ class LinearDynamics(StateSpaceModel):
         observation_std: Real = 1.0,
         prior_std: Real = 1.0,
     ):
-        self.A, self.B = jnp.asarray(A, dtype=float), jnp.asarray(B, dtype=float)
-        if self.A.ndim != 2 or self.A.shape[0] != self.A.shape[1]:
+        self.A, self.B = _matrix("A", A), _matrix("B", B)
+        if self.A.ndim != 2 or self.A.shape[0] != self.A.shape[1] or self.A.size == 0:
             raise InputError(f"`A` must be a square matrix (d, d); got shape {self.A.shape}.")
         if self.B.ndim != 2 or self.B.shape[1] != self.A.shape[0]:
             raise InputError(
                 f"`B` must have shape (k, {self.A.shape[0]}) to go with A {self.A.shape}; got {self.B.shape}."
             )
+        stds = {"transition_std": transition_std, "observation_std": observation_std, "prior_std": prior_std}
+        for name, std in stds.items():
+            checked_scale(name, std)
         self.transition_std = transition_std
         self.observation_std = observation_std
         self.prior_std = prior_std
@@ -48,7 +52,9 @@ class LinearDynamics(StateSpaceModel):
     @classmethod
     def random(cls, seed: int, dim: int, *, scale: float = 0.25, radius: tuple[float, float] = (0.9, 1.0)):
         """A system as in the paper: entries of A and B are `scale` N(0, 1), A drawn until its spectral radius fits."""
-        rng = np.random.default_rng(seed)
+        checked_count("dim", dim, least=1)
+        check_memory(f"`dim` = {dim}", 16 * dim**2, "A smaller system is needed.")
+        rng = np.random.default_rng(checked_count("seed", seed, least=0))
         for _ in range(1_000_000):
             A = scale * rng.standard_normal((dim, dim))
             if radius[0] <= np.abs(np.linalg.eigvals(A)).max() <= radius[1]:
@@ -91,3 +97,8 @@ class LinearDynamics(StateSpaceModel):
             mean=jnp.zeros(self.dim),
             cov=self.prior_std**2 * jnp.eye(self.dim),
         )
+
+
+def _matrix(name: str, values: Numbers) -> Array:
+    """Finite numbers; what is traced is trusted."""
+    return values if isinstance(values, jax.core.Tracer) else jnp.asarray(as_array(values, name))

@@ -50,8 +50,14 @@ def all_needs(model) -> frozenset[str]:
 
 def _of_method(cls: type, name: str) -> tuple[str, ...]:
     first, possible = METHODS[name]
-    given = list(inspect.signature(getattr(cls, name)).parameters.values())
-    if not isinstance(inspect.getattr_static(cls, name), staticmethod):
+    written = getattr(cls, name)
+    if not callable(written):
+        raise ModelError(
+            f"`{cls.__name__}.{name}` must be a method, ({', '.join(('self', *first))}); it is {_kind(written)}."
+        )
+    given = list(inspect.signature(written).parameters.values())
+    static = isinstance(inspect.getattr_static(cls, name), staticmethod)
+    if given and not static and given[0].kind is not given[0].VAR_POSITIONAL:
         given = given[1:]
     if any(p.kind is p.VAR_POSITIONAL for p in given):
         return (PASSED_ON,) if any(p.kind is p.VAR_KEYWORD for p in given) else ()
@@ -71,6 +77,10 @@ def _of_method(cls: type, name: str) -> tuple[str, ...]:
         elif parameter.default is inspect.Parameter.empty:
             raise ModelError(_unknown_word(cls, name, parameter.name, possible))
     return tuple(words)
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"
 
 
 def _unknown_word(cls: type, method: str, word: str, possible: tuple[str, ...]) -> str:

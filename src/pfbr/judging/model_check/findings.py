@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import jax
 
-from pfbr.errors import ModelError
+from pfbr.models.faults import in_words
 from pfbr.typing import Key
 
 GOOD, NOTE, FAULT = "good", "note", "fault"
@@ -54,14 +54,14 @@ class Notebook:
         try:
             return jax.block_until_ready(compiled(*args))
         except Exception as error:
-            self.stop(method, "runs", *_in_words(error))
+            self.stop(method, "runs", *in_words(error))
 
     def shape_of(self, method: str, function: Callable, *args) -> Any:
         """Shape and type of what a user's method returns, without computing it."""
         try:
             return jax.eval_shape(function, *args)
         except Exception as error:
-            self.stop(method, "runs", *_in_words(error))
+            self.stop(method, "runs", *in_words(error))
 
     def guarded(self, ask: Callable, *args, otherwise: Any = None) -> Any:
         """Ask, and go on with something else where that ends early."""
@@ -78,16 +78,3 @@ class Notebook:
 def compiled_quickly(function: Callable) -> Any:
     """For a few calls of a second in all, compiling well would take longer than it saves."""
     return jax.jit(function, compiler_options={"xla_backend_optimization_level": 0})
-
-
-def _in_words(error: Exception) -> tuple[str, str]:
-    """What went wrong in a user's method, and what to do."""
-    line = str(error).strip().split("\n")[0]
-    found = f"{type(error).__name__}: {line[:200]}"
-    if isinstance(error, jax.errors.TracerArrayConversionError):
-        return found, "A NumPy function was called on a JAX array: use jax.numpy."
-    if isinstance(error, jax.errors.ConcretizationTypeError):
-        return found, "A Python `if`, `while`, `int()` or `float()` depends on an array: use jnp.where or jax.lax.cond."
-    if isinstance(error, ModelError):
-        return line, "Mend what is named."
-    return found, "The method must run under jax.jit and jax.vmap, for one x."
