@@ -31,7 +31,12 @@ def told(name):
     """An operator with weights of its own and a story, as `fit` returns one."""
     model = MiniBatch(MODEL, 3) if name == "informed" else MODEL
     design = to_json(choose(name, model, **SETTINGS[name]))
-    document = {"architecture": design, "version": pfbr.__version__, "validation_score": 0.25, "history": [1.0, None]}
+    document = {
+        "architecture": design,
+        "version": pfbr.__version__,
+        "validation_score": 0.25,
+        "history": [{"step": 0, "score": 1.0}, {"step": 50, "score": None}],
+    }
     return dataclasses.replace(operator_of(3, name, model, **SETTINGS[name]), provenance=Provenance(document))
 
 

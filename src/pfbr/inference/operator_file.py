@@ -6,12 +6,51 @@ from typing import Any
 
 import numpy as np
 
+from pfbr.checks import shortened
 from pfbr.errors import FileError, InputError
 from pfbr.inference.architectures import NAMES, described, skeleton
 from pfbr.inference.operator import Operator
 from pfbr.inference.provenance import Provenance
 from pfbr.io import containers
 from pfbr.io.files import write_bytes
+from pfbr.io.schema import (
+    SCALAR,
+    TABLE,
+    Kind,
+    Optional,
+    check_table,
+    listing,
+    maybe,
+    number,
+    table_of,
+    text,
+    whole,
+)
+
+MOST = 10**6  # dimensions, values of an observation, entries of a history
+ARCHITECTURE: dict[str, Kind | Optional] = {
+    "name": text(100),
+    "dim": maybe(whole(1, MOST)),
+    "observation_shape": maybe(listing(whole(0, MOST), 8)),
+    "settings": table_of(SCALAR),
+}
+HEADER: dict[str, Kind | Optional] = {
+    "architecture": TABLE,
+    "model": Optional(text()),
+    "settings": Optional(TABLE),
+    "seed": Optional(listing(whole(), 8)),
+    "version": Optional(text(100)),
+    "history": Optional(listing(table_of(maybe(number())), MOST)),
+    "steps": Optional(whole()),
+    "seconds": Optional(number(0.0)),
+    "validation_score": Optional(maybe(number())),
+    "exact_score": Optional(maybe(number())),
+    "reference_statistics": Optional(TABLE),
+}
+REFERENCE: dict[str, Kind | Optional] = {
+    "mean": listing(number(), MOST),
+    "inverse_scale": listing(listing(number(), MOST), MOST),
+}
 
 
 def save(path: str | os.PathLike, operator: Operator) -> None:
@@ -39,19 +78,32 @@ def from_bytes(content: bytes, source: str) -> Operator:
 
 
 def _operator(header: dict[str, Any], arrays: dict[str, np.ndarray], path: str | os.PathLike) -> Operator:
-    architecture = header.get("architecture")
-    kind = architecture.get("name") if isinstance(architecture, dict) else None
+    _check(header, path)
+    kind = header["architecture"]["name"]
     if kind not in NAMES:
         raise FileError(
             f"{path} holds an operator of the kind {kind!r}; this pfbr knows {', '.join(NAMES)}. Update pfbr."
         )
     try:
-        structure = skeleton(described(architecture))  # type: ignore[arg-type]
+        structure = skeleton(described(header["architecture"]))
     except (ArithmeticError, AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise FileError(f"{path} describes its network in a way that this pfbr cannot read ({error}).") from None
+        said = shortened(str(error))
+        raise FileError(f"{path} describes its network in a way that this pfbr cannot read ({said}).") from None
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise FileError(f"{path} holds NaN or inf in {name!r}: it cannot have been trained so. Make it again.")
     return dataclasses.replace(containers.filled(structure, arrays, path), provenance=Provenance(header))
 
 
 def read_header(path: str | os.PathLike) -> dict:
     """How the operator in a file was made: architecture, model, settings, seed, version, history, validation score."""
-    return containers.read(path, "operator")[0]
+    header = containers.read(path, "operator")[0]
+    _check(header, path)
+    return header
+
+
+def _check(header: dict[str, Any], path: str | os.PathLike) -> None:
+    check_table(header, HEADER, str(path))
+    check_table(header["architecture"], ARCHITECTURE, str(path), "architecture")
+    if "reference_statistics" in header:
+        check_table(header["reference_statistics"], REFERENCE, str(path), "reference_statistics")

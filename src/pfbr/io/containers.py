@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -11,11 +10,14 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
+from pfbr.checks import shortened
 from pfbr.errors import FileError, InputError
 from pfbr.io.files import strict, write_bytes
+from pfbr.io.json_text import parse_table, read_bytes
 
 FORMAT = 2
 LARGEST = 2**31  # bytes of a file that is read
+MOST_ARRAYS = 100_000  # in one file
 _DTYPES = {"float32", "float64", "int32", "int64", "uint8", "uint32", "bool"}
 _WHERE_FROM = {
     "operator": "An operator is what `pfbr train --out` or pfbr.save writes.",
@@ -50,19 +52,10 @@ def write(path: str | os.PathLike, kind: str, header: dict[str, Any], arrays: di
 
 def read(path: str | os.PathLike, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The header and the arrays by name; a file that is not whole, or not ours, is refused with the reason."""
-    path = Path(path)
-    try:
-        if path.stat().st_size > LARGEST:
-            raise FileError(f"{path} has {path.stat().st_size} bytes, more than any pfbr file ({LARGEST}).")
-        content = path.read_bytes()
-    except FileNotFoundError:
-        made = _MADE_BY.get(kind, _MADE_BY["checkpoint"])
-        raise FileError(f"there is no file {path}. Check the path; {made}.") from None
-    except OSError as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"cannot read {path}: {error.strerror}.") from None
-    return from_bytes(content, kind, str(path))
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"a path to a file is needed; got {shortened(path)}.")
+    missing = f"Check the path; {_MADE_BY.get(kind, _MADE_BY['checkpoint'])}."
+    return from_bytes(read_bytes(path, LARGEST, missing), kind, str(path))
 
 
 def from_bytes(content: bytes, kind: str, source: str = "this") -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -70,7 +63,7 @@ def from_bytes(content: bytes, kind: str, source: str = "this") -> tuple[dict[st
     words = first.split(b" ")
     if len(words) != 3 or words[0] != f"pfbr-{kind}".encode():
         if words[0].startswith(b"pfbr-") and len(first) < 200:
-            other = words[0].decode(errors="replace")
+            other = shortened(words[0].decode(errors="replace")).strip("'")
             raise FileError(f"{source} is a {other} file, not a pfbr-{kind} file. {_WHERE_FROM.get(kind, '')}".strip())
         raise FileError(f"{source} is not a pfbr {kind} file. {_WHERE_FROM.get(kind, '')}".strip())
     if not words[1].isdigit() or len(words[1]) > 6 or int(words[1]) < 1:
@@ -82,11 +75,8 @@ def from_bytes(content: bytes, kind: str, source: str = "this") -> tuple[dict[st
     if hashlib.sha256(body).hexdigest().encode() != words[2]:
         raise FileError(f"{source} is damaged or cut short: its checksum does not match. Copy or make it again.")
     line, _, numbers = body.partition(b"\n")
-    try:
-        header = json.loads(line)
-    except (ValueError, RecursionError):
-        header = None
-    if not isinstance(header, dict) or not isinstance(header.get("arrays"), list):
+    header = parse_table(line, f"the header of {source}")
+    if not isinstance(header.get("arrays"), list) or len(header["arrays"]) > MOST_ARRAYS:
         raise FileError(f"{source} has no header that says what it holds. Make it again.")
     return header, _arrays(header.pop("arrays"), numbers, source)
 

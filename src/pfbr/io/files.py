@@ -10,7 +10,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from pfbr.checks import shortened
 from pfbr.errors import FileError, InputError
+
+LONGEST_NAME = 255  # bytes, as file systems have it
+
+_UNFINISHED: set[Path] = set()  # temporary files of this moment
+
+
+def remove_unfinished() -> None:
+    """For a process that ends at once: take away what is half-written."""
+    for path in list(_UNFINISHED):
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -24,6 +36,8 @@ def atomic(path: str | os.PathLike) -> Iterator[IO[bytes]]:
     path = Path(path)
     temporary = None
     try:
+        if len(os.fsencode(path.name)) > LONGEST_NAME:
+            raise FileError(f"cannot write {path}: its name is too long. Choose a shorter one.")
         if path.is_dir():
             raise FileError(f"cannot write {path}: it is a directory. Choose another name.")
         if path.exists() and not path.is_file():
@@ -35,6 +49,7 @@ def atomic(path: str | os.PathLike) -> Iterator[IO[bytes]]:
             raise FileError(f"cannot write {path}: the folder {path.parent} does not exist. Create it first.")
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:40]}-", suffix=".part", dir=place.parent)
         temporary = Path(name)
+        _UNFINISHED.add(temporary)
         with os.fdopen(descriptor, "wb") as file:
             yield file
             file.flush()
@@ -47,9 +62,14 @@ def atomic(path: str | os.PathLike) -> Iterator[IO[bytes]]:
         if isinstance(error, FileError):
             raise
         raise FileError(f"cannot write {path}: {error.strerror or error}.") from error
+    except ValueError as error:
+        if "\0" not in str(path):
+            raise
+        raise FileError(f"cannot write {shortened(str(path))}: there is a NUL in the name.") from error
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+            _UNFINISHED.discard(temporary)
 
 
 def sync_directory(directory: Path) -> None:
@@ -88,9 +108,10 @@ def make_directory(path: str | os.PathLike) -> Path:
 def check_writable(path: Path, *, suffix: str) -> Path:
     """Refuse an output path before the work, not after it."""
     if path.suffix != suffix:
-        raise InputError(
-            f"the output must be a {suffix} file; got {str(path)!r}. Write --out {path.stem or 'out'}{suffix}"
-        )
+        name = shortened(str(path))
+        raise InputError(f"the output must be a {suffix} file; got {name}. Write --out {path.stem[:40]}{suffix}")
+    if "\0" in str(path) or len(os.fsencode(path.name)) > LONGEST_NAME:
+        raise InputError(f"{shortened(str(path))} is no name for a file: it is too long, or has a NUL in it.")
     if path.is_dir():
         raise InputError(f"{str(path)!r} is a directory; --out needs a file.")
     if not path.parent.is_dir():

@@ -8,9 +8,6 @@ import errno
 import json
 import math
 import os
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -18,22 +15,24 @@ from typing import Any
 import numpy as np
 
 from pfbr.errors import FileError
-from pfbr.io.files import atomic, make_directory, write_json, write_text
+from pfbr.io.arrays import read_npz
+from pfbr.io.files import atomic, make_directory, strict, write_json, write_text
+from pfbr.io.json_text import parse_table, read_bytes, read_table
+from pfbr.io.schema import Kind, Optional, check_table, either, maybe, number, text, whole
 
 SETTINGS, MEASUREMENTS = "settings.json", "measurements.jsonl"
-# What reading a damaged .npz or .json may raise. RuntimeError: `zipfile` takes a changed byte for a password or, by its
-# subclass for what it does not offer, for an unknown compression. The last two: NumPy reads a header as Python.
-DAMAGED = (
-    ValueError,
-    OSError,
-    EOFError,
-    KeyError,
-    RuntimeError,
-    zipfile.BadZipFile,
-    zlib.error,
-    SyntaxError,
-    tokenize.TokenError,
-)
+LARGEST = 2**28  # bytes of measurements in one file
+_INFINITE = Kind("inf or -inf", lambda value: value in ("inf", "-inf"))
+MEASUREMENT: dict[str, Kind | Optional] = {
+    "method": text(1000),
+    "metric": text(1000),
+    "stage": maybe(whole()),
+    "value": maybe(either(number(), _INFINITE)),
+    "error": Optional(maybe(either(number(), _INFINITE))),
+    "num_particles": Optional(maybe(whole())),
+    "num_sequences": Optional(maybe(whole())),
+    "seed": Optional(maybe(whole(most=2**64))),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,8 +54,14 @@ class Measurement:
 
     @classmethod
     def from_line(cls, line: str) -> "Measurement":
-        fields = json.loads(line)
-        fields["value"] = math.nan if fields["value"] is None else float(fields["value"])
+        return cls.from_fields(parse_table(line, "a measurement"))
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any], source: str = "a measurement") -> "Measurement":
+        check_table(fields, MEASUREMENT, source)
+        if unknown := fields.keys() - MEASUREMENT.keys():
+            raise FileError(f"{source} holds a measurement with the field {sorted(unknown)[0]!r}, which is unknown.")
+        fields = dict(fields, value=math.nan if fields["value"] is None else float(fields["value"]))
         if isinstance(fields.get("error"), str):
             fields["error"] = float(fields["error"])
         return cls(**fields)
@@ -103,13 +108,12 @@ class Records:
         path = self.directory / MEASUREMENTS
         if not path.is_file():
             return []
-        *whole, _ = path.read_text(encoding="utf-8").split("\n")
-        try:
-            read = [Measurement.from_line(line) for line in whole if line]
-        except (ValueError, TypeError, KeyError) as error:
-            raise FileError(
-                f"{path} holds a line that is no measurement ({error}). Move it away and run again."
-            ) from None
+        *lines, _ = read_bytes(path, LARGEST).split(b"\n")
+        read = []
+        for count, line in enumerate(lines, start=1):
+            if line:
+                source = f"{path}, line {count}, which is no measurement,"
+                read.append(Measurement.from_fields(parse_table(line, source), source))
         latest = {(m.method, m.metric, m.stage, m.num_particles, m.seed): m for m in read}
         return list(latest.values())
 
@@ -124,7 +128,7 @@ class Records:
 
 def agree_on(path: Path, settings: dict[str, Any], what: str) -> None:
     """Write down what a directory is for; refuse one that is for something else."""
-    text = json.dumps(settings, indent=2, sort_keys=True)
+    text = json.dumps(strict(settings), indent=2, sort_keys=True)
     if path.is_file():
         before, now = _read_settings(path), json.loads(text)
         differing = sorted(k for k in before.keys() | now.keys() if before.get(k) != now.get(k))
@@ -139,9 +143,9 @@ def agree_on(path: Path, settings: dict[str, Any], what: str) -> None:
 
 def _read_settings(path: Path) -> dict[str, Any]:
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, TypeError, OSError) as error:
-        raise FileError(f"{path} is damaged ({error}). Move it away and run again.") from None
+        return read_table(path)
+    except FileError as error:
+        raise FileError(f"{error} Or move {path} away and run again.") from None
 
 
 def write_arrays(directory: Path, stem: str, settings: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -159,13 +163,9 @@ def write_npz(path: Path, arrays: dict[str, np.ndarray], *, compressed: bool = F
 
 def read_arrays(directory: Path, stem: str, command: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """What `write_arrays` wrote; where there is nothing, the error names the `command` that makes it."""
-    try:
-        settings = json.loads((directory / f"{stem}.json").read_text(encoding="utf-8"))
-        with np.load(directory / f"{stem}.npz", allow_pickle=False) as arrays:
-            return settings, {name: arrays[name] for name in arrays.files}
-    except FileNotFoundError:
+    settings, arrays = directory / f"{stem}.json", directory / f"{stem}.npz"
+    if not (settings.is_file() and arrays.is_file()):
         raise FileError(
             f"{str(directory)!r} holds no records of a {stem} ({stem}.json and {stem}.npz). Make them with `{command}`."
-        ) from None
-    except DAMAGED as error:
-        raise FileError(f"the records in {str(directory)!r} are damaged or cut short ({error}).") from error
+        )
+    return read_table(settings), read_npz(arrays)

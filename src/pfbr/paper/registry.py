@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pfbr.errors import FileError, InputError
+from pfbr.io.json_text import read_table
 from pfbr.io.records import SETTINGS
 from pfbr.paper.contract import CPU, WALL, Experiment, Results, Run
 from pfbr.paper.experiments import gaussian, lds, logistic_meta, logistic_vi, mixture, table1
@@ -39,7 +40,7 @@ PAGE = "index.html"
 
 def find(name: str) -> Experiment:
     """An experiment by its name."""
-    if name not in EXPERIMENTS:
+    if not isinstance(name, str) or name not in EXPERIMENTS:
         raise InputError(f"there is no experiment {name!r}; there are {', '.join(EXPERIMENTS)}, and all.")
     return EXPERIMENTS[name]
 
@@ -65,7 +66,7 @@ def draw(directory: Path, say: Callable[[str], None] = lambda message: None) -> 
 def is_run(directory: Path) -> bool:
     """Whether a directory holds the records of an experiment, or of several."""
     if (directory / SETTINGS).is_file():
-        return '"experiment"' in (directory / SETTINGS).read_text(encoding="utf-8")
+        return "experiment" in read_table(directory / SETTINGS)
     return any((directory / name / SETTINGS).is_file() for name in EXPERIMENTS)
 
 

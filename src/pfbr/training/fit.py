@@ -1,7 +1,10 @@
 """Algorithm 1: draw tasks, step, validate every so often, return the best operator seen."""
 
+import contextlib
 import dataclasses
+import hashlib
 import math
+import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -11,12 +14,13 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from pfbr.checks import checked_key
+from pfbr.checks import checked_key, shortened
 from pfbr.errors import InputError, ModelError, TrainingError
 from pfbr.inference.architectures import Architecture, architecture_of, build, choose, to_json
 from pfbr.inference.ood import with_reference
 from pfbr.inference.operator import Operator
 from pfbr.inference.provenance import Provenance
+from pfbr.io import locks
 from pfbr.io.files import strict
 from pfbr.models.base import Model, StateSpaceModel, has_observations
 from pfbr.models.checks import checked_methods_of, checked_model
@@ -74,11 +78,18 @@ def fit(
     `validate_every` steps the operator is judged on the validation set and, where `checkpoint` names a file, all that
     is needed to go on is written there; `resume` goes on from it. Ctrl-C returns the best so far.
     """
+    if settings is not None and not isinstance(settings, TrainingSettings):
+        raise InputError(f"`settings` must be pfbr.TrainingSettings(…); got {type(settings).__name__}.")
+    if not isinstance(architecture or {}, dict):
+        raise InputError(f"`architecture` must be a dict of settings; got {shortened(architecture)}.")
+    if not isinstance(checkpoint, str | os.PathLike | None):
+        raise InputError(f"`checkpoint` must be a path; got {shortened(checkpoint)}.")
     settings = settings or TrainingSettings(minutes=minutes)
     if minutes is not None and settings.minutes != minutes:
         settings = dataclasses.replace(settings, minutes=minutes)
     key = checked_key(key)
     model = _trainable(model)
+    settings.check_memory(int(model.dim))
     if isinstance(model, StateSpaceModel) and (settings.segments > 1 or settings.priors != "model"):
         raise InputError("segments and generative priors are for models without dynamics.")
     family = family or ModelFamily(model)
@@ -94,6 +105,7 @@ def fit(
         "settings": dataclasses.asdict(settings),
         "seed": np.asarray(jax.random.key_data(key)).tolist(),
         "model": f"{type(model).__module__}.{type(model).__qualname__}",
+        "model_fields": _fields_of(model),
         "family": type(family).__name__,
     }
     state = TrainingState(fresh, optimiser(settings).init(weights), fresh, 0, 0.0, math.inf, 0, [])
@@ -101,17 +113,18 @@ def fit(
         if checkpoint is None:
             raise InputError("`resume` needs `checkpoint`, the file to go on from.")
         state = read_state(checkpoint, state, identity)
-    held = _validation_set(validation_key, validation_family or family, settings, chosen)
     report = progress if callable(progress) else (text_bar() if progress else lambda _: None)
-    try:
-        for reached in _states(run_key, state, chosen, held, report):
-            state = reached  # kept when Ctrl-C ends the loop
-            if checkpoint is not None and state.step % settings.validate_every == 0:
-                write_state(checkpoint, state, identity)
-    except KeyboardInterrupt:
-        if not math.isfinite(state.best_score):
-            raise  # nothing was validated yet: there is no best to keep
-    exact_score = None if held.exact_score is None else float(jnp.mean(held.exact_score))
+    with contextlib.nullcontext() if checkpoint is None else locks.held(checkpoint):
+        validation = _validation_set(validation_key, validation_family or family, settings, chosen)
+        try:
+            for reached in _states(run_key, state, chosen, validation, report):
+                state = reached  # kept when Ctrl-C ends the loop
+                if checkpoint is not None and state.step % settings.validate_every == 0:
+                    write_state(checkpoint, state, identity)
+        except KeyboardInterrupt:
+            if not math.isfinite(state.best_score):
+                raise  # nothing was validated yet: there is no best to keep
+    exact_score = None if validation.exact_score is None else float(jnp.mean(validation.exact_score))
     told = dict(
         identity,
         version=VERSION,
@@ -203,10 +216,11 @@ def _objective(
     objective: str | Objective, family: Family, settings: TrainingSettings, operator: Operator, model: Model
 ) -> Objective:
     """What a step learns from. Generative priors, segments and gradients through stages belong to the ELBO."""
-    if not isinstance(objective, str):
+    if isinstance(objective, Objective):
         return objective
-    if objective not in OBJECTIVES:
-        raise InputError(f"`objective` must be one of {', '.join(OBJECTIVES)}, or an objective; got {objective!r}.")
+    if not isinstance(objective, str) or objective not in OBJECTIVES:
+        known = ", ".join(OBJECTIVES)
+        raise InputError(f"`objective` must be one of {known}, or an objective; got {shortened(objective)}.")
     if objective == "prequential":
         if settings.priors != "model":
             raise InputError('objective="prequential" starts from the model\'s own prior; use priors="model".')
@@ -229,6 +243,18 @@ def _validation_set(key: Key, family: Family, settings: TrainingSettings, object
         length = s.length * s.segments + 1
         return draw_validation_set(key, family, length, s.validation_tasks, s.num_particles, prequential=True)
     return draw_validation_set(key, family, s.length, s.validation_tasks, s.num_particles)
+
+
+def _fields_of(model: Model) -> dict[str, Any]:
+    """What tells two models of one class apart: numbers as they are, arrays by a checksum of their bytes."""
+    found: dict[str, Any] = {}
+    for path, leaf in jax.tree_util.tree_leaves_with_path(model):
+        name = jax.tree_util.keystr(path)
+        if isinstance(leaf, bool | int | float | str):
+            found[name] = leaf
+        elif eqx.is_array(leaf) and not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            found[name] = hashlib.sha256(np.asarray(leaf).tobytes()).hexdigest()[:16]
+    return strict(found)
 
 
 def _trainable(model: Model) -> Model:

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+from pfbr.checks import check_memory, checked_amount, checked_count, shortened
 from pfbr.errors import InputError
 
 
@@ -26,15 +27,24 @@ class TrainingSettings:
 
     def __post_init__(self):
         for name in ("num_particles", "length", "batch", "segments", "validate_every", "validation_tasks"):
-            least = 2 if name == "num_particles" else 1
-            if getattr(self, name) < least:
-                raise InputError(f"`{name}` must be at least {least}; got {getattr(self, name)}.")
-        for name in ("minutes", "steps"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise InputError(f"`{name}` must be positive; got {value}.")
+            checked_count(name, getattr(self, name), least=2 if name == "num_particles" else 1)
+        if self.steps is not None:
+            checked_count("steps", self.steps, least=1)
+        for name in ("minutes", "learning_rate", "clip"):
+            if name != "minutes" or self.minutes is not None:
+                checked_amount(name, getattr(self, name), above=True)
+        checked_amount("max_skipped", self.max_skipped, most=1.0)
+        if not isinstance(self.through_stages, bool):
+            raise InputError(f"`through_stages` must be True or False; got {shortened(self.through_stages)}.")
         if self.priors not in ("model", "generative"):
-            raise InputError(f'`priors` must be "model" or "generative"; got {self.priors!r}.')
+            raise InputError(f'`priors` must be "model" or "generative"; got {shortened(self.priors)}.')
+
+    def check_memory(self, dim: int) -> None:
+        """Refuse a training that would not fit into this machine, before anything is computed."""
+        each = 4 * self.num_particles * dim  # bytes of one set of particles
+        for name, count in (("num_particles", 1), ("batch", self.batch), ("validation_tasks", self.validation_tasks)):
+            size = max(count, 1) * self.length * each
+            check_memory(f"`{name}` = {getattr(self, name)}", size, "Choose a smaller number.")
 
     @property
     def seconds(self) -> float:

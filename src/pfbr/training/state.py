@@ -4,9 +4,21 @@ import math
 import os
 from typing import Any, NamedTuple
 
+from pfbr.checks import shortened
 from pfbr.errors import FileError
 from pfbr.inference.operator import Operator
 from pfbr.io import containers
+from pfbr.io.schema import Kind, Optional, check_table, listing, maybe, number, table_of, whole
+
+_NUMBERS = table_of(maybe(number()))
+_VALIDATION = Kind("a table with `step` and `score`", lambda v: _NUMBERS.holds(v) and {"step", "score"} <= v.keys())
+PROGRESS: dict[str, Kind | Optional] = {
+    "step": whole(),
+    "seconds": number(0.0),
+    "best_score": maybe(number()),
+    "skipped": whole(),
+    "history": listing(_VALIDATION),
+}
 
 
 class TrainingState(NamedTuple):
@@ -41,9 +53,11 @@ def read_state(path: str | os.PathLike, fresh: TrainingState, identity: dict) ->
     for name, value in identity.items():
         if header.get(name) != value:
             raise FileError(
-                f"{path} is the checkpoint of a run with another {name}: {header.get(name)} there, {value} here. "
+                f"{path} is the checkpoint of a run with another {name}: {shortened(header.get(name))} there, "
+                f"{shortened(value)} here. "
                 "Resume with the same model, settings and seed, or start anew with another file."
             )
+    check_table(header, PROGRESS, str(path))
     trees = (fresh.operator, fresh.optimiser, fresh.best)
     operator, optimiser, best = containers.filled(trees, arrays, path)
     return TrainingState(

@@ -9,7 +9,6 @@ bytes.
 import dataclasses
 import functools
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,13 +20,16 @@ import numpy as np
 from pfbr.errors import FileError, InputError
 from pfbr.io import containers
 from pfbr.io.files import make_directory
+from pfbr.io.json_text import read_table
 from pfbr.io.records import agree_on
+from pfbr.io.schema import Kind, Optional, check_table, text, whole
 from pfbr.judging.evaluate import Notify
 from pfbr.paper.digits import deformation
 from pfbr.paper.digits.images import Digits, load_digits
 from pfbr.paper.digits.reduction import Moments, Reduction, as_vectors, fit_reduction
 
 MANIFEST, REDUCTION, MOMENTS = "stream.json", "reduction.pfbr", "moments.pfbr"
+IDENTITY: dict[str, Kind | Optional] = {"digits": text(), "variants": whole(1, 10_000)}
 BLOCK = 2048  # images at a time: a few megabytes each
 SAVE_EVERY = 8  # variants between two saves of the moments: at most this much is lost by a kill
 
@@ -100,7 +102,8 @@ def open_stream(directory: str | os.PathLike, *, digits: Digits | None = None) -
     digits = digits or load_digits("train")
     if not (directory / MANIFEST).is_file():
         raise FileError(f"there is no prepared stream in {directory}. Make one: pfbr data mnist8m --out {directory}")
-    identity = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
+    identity = read_table(directory / MANIFEST)
+    check_table(identity, IDENTITY, str(directory / MANIFEST))
     if identity["digits"] != _fingerprint(digits):
         raise FileError(f"the stream in {directory} was made from other images.")
     missing = [v for v in range(identity["variants"]) if not _variant_path(directory, v).is_file()]

@@ -9,6 +9,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from pfbr.io.arrays import read_npz
 from pfbr.judging.evaluate import ABOVE, SCORE, SECONDS, TRAINING
 from pfbr.paper.contract import Results
 from pfbr.paper.experiments.mixture import CASE, FILMED, FULL, MODE_ERROR, MOVIE
@@ -35,8 +36,7 @@ def view(results: Results) -> Page:
     s = results.settings
     records = results.case(CASE)
     measured, n = Measured(records.measurements()), s["num_particles"]
-    with np.load(records.directory / MOVIE, allow_pickle=False) as stored:
-        film = {name: stored[name] for name in stored.files}
+    film = read_npz(records.directory / MOVIE)
     findings: list[Finding] = []
     for metric, where, unit in (
         (ABOVE, "Cross entropy, mean of all stages", "nats above exact"),
