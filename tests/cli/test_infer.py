@@ -172,5 +172,5 @@ def test_a_failed_run_keeps_the_older_answer(tmp_path, file):
         "model = Impossible(2)\n",
     )
     words = ("infer", f"{model}:model", file, "--method", "gaussian", "--out", out, "--particles", 8)
-    refused(pfbr_command(*words), "observation 1")
+    refused(pfbr_command(*words), "`Impossible.log_likelihood` is NaN")
     assert out.read_bytes() == b"older answer"

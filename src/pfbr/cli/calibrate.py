@@ -33,6 +33,7 @@ def calibrate(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from pfbr.cli import spec
+    from pfbr.io.locks import held_directory
     from pfbr.judging.calibration.calibrate import CalibrationSettings
     from pfbr.judging.calibration.calibrate import calibrate as run
     from pfbr.reporting.calibration_page import calibration_page
@@ -44,21 +45,20 @@ def calibrate(
     settings = CalibrationSettings(streams=streams, length=length, num_particles=particles)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("streams"))
     started = time.monotonic()
-    with Progress(
-        *columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal
-    ) as bars:
+    bar = Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal)
+    with held_directory(out), bar as bars:
         shown = bars.add_task("compiling", total=streams)
 
         def progress(done: int) -> None:
             bars.update(shown, completed=done, description="following")
 
         record = run(problem, method=method, key=seed, settings=settings, progress=progress)
-    command = ["pfbr", "calibrate", model, "--method", method, "--streams", streams, "--length", length]
-    command += ["--particles", particles, "--seed", seed, "--out", "DIR"]
-    facts = {"spec": model, "method": method, "seed": seed}
-    made = {"command": shlex.join(map(str, command)), "seconds": round(time.monotonic() - started, 1)}
-    dataclasses.replace(record, settings=record.settings | facts | made).save(out)
-    page = calibration_page(out)
+        command = ["pfbr", "calibrate", model, "--method", method, "--streams", streams, "--length", length]
+        command += ["--particles", particles, "--seed", seed, "--out", "DIR"]
+        facts = {"spec": model, "method": method, "seed": seed}
+        made = {"command": shlex.join(map(str, command)), "seconds": round(time.monotonic() - started, 1)}
+        dataclasses.replace(record, settings=record.settings | facts | made).save(out)
+        page = calibration_page(out)
     if record.settings["interrupted"]:
         console.print(f"Stopped after {record.settings['streams']} of {streams} streams: the verdict is on those.")
     console.print(record.verdict, style="green" if record.trusted else "bold red", highlight=False)

@@ -54,6 +54,7 @@ def compare(
     """
     from pfbr.cli import cells, spec
     from pfbr.cli.lines import Columns
+    from pfbr.io.locks import held_directory
     from pfbr.judging.compare import compare as run_comparison
     from pfbr.reporting.comparison_figure import comparison_figure
 
@@ -67,7 +68,7 @@ def compare(
     else:
         streams = _streams(observations, problem, Columns.of(time, inputs, observation))
     console = Console(stderr=True)
-    with console.status("starting") as status:
+    with held_directory(out), console.status("starting") as status:
 
         def progress(what: str, done: int, total: int) -> None:
             status.update(f"{what} ({done}/{total})")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 NAMES = ("mnist8m",)
+MOST_WORKERS = 1024
 VARIANTS = 135  # of each image, as `StreamSettings` has it
 SHEET_ROWS, SHEET_COLUMNS = 12, 20
 
@@ -31,14 +32,18 @@ def data(
 
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from pfbr.io.locks import held_directory
     from pfbr.paper.digits import StreamSettings, prepare
 
+    if workers > MOST_WORKERS:
+        raise InputError(f"--workers must be at most {MOST_WORKERS}; got {workers}.")
     if name not in NAMES:
         raise InputError(f"there is no data set {name!r}; there is {', '.join(NAMES)}.")
     console = Console()
     started, last = time.monotonic(), 0.0
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("images"))
-    with Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as bars:
+    bar = Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal)
+    with held_directory(out), bar as bars:
         shown = {what: bars.add_task(what, total=None) for what in ("principal components", "features")}
 
         def report(what: str, done: int, total: int) -> None:

@@ -23,14 +23,15 @@ def demo(
 
     Example: `pfbr demo`, then open pfbr-demo/index.html
     """
+    from pfbr.io.locks import held_directory
     from pfbr.judging.demo import regression, tracking, two_modes
     from pfbr.reporting.demo_figure import demo_figure
     from pfbr.reporting.demo_page import demo_page
     from pfbr.reporting.demo_scenes import regression_scene, tracking_scene
 
     console = Console()
-    method, provenance = _method(train, minutes, out)
-    with console.status("starting") as status:
+    with held_directory(out), console.status("starting") as status:
+        method, provenance = _method(train, minutes, out)
         say = lambda message: status.update(message)
         record = two_modes.run(method, provenance=provenance, say=say)
         line, ship = regression.run(say=say), tracking.run(say=say)

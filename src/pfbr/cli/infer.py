@@ -73,6 +73,7 @@ def infer(
     from pfbr.cli import cells, posteriors, spec, tables
     from pfbr.cli.desk import Desk
     from pfbr.cli.durable import DurableDesk
+    from pfbr.cli.foreign import answers_alone
     from pfbr.cli.lines import Columns
     from pfbr.cli.live import answer
     from pfbr.cli.observations import TABLES, read, read_table
@@ -100,12 +101,13 @@ def infer(
     }
     console = Console(stderr=True)
     if live:
-        desk = Desk(problem, settings, columns) if state is None else DurableDesk(state, problem, settings, columns)
-        if isinstance(desk, DurableDesk) and desk.resumed:
-            console.print(desk.resumed, highlight=False, soft_wrap=True)
-        arrays = answer(desk, sys.stdin, sys.stdout, keep=out is not None)
-        if isinstance(desk, DurableDesk):
-            desk.close()
+        with answers_alone(sys.stdout) as answers:
+            desk = Desk(problem, settings, columns) if state is None else DurableDesk(state, problem, settings, columns)
+            if isinstance(desk, DurableDesk) and desk.resumed:
+                console.print(desk.resumed, highlight=False, soft_wrap=True)
+            arrays = answer(desk, sys.stdin, answers, keep=out is not None)
+            if isinstance(desk, DurableDesk):
+                desk.close()
     elif tabular:
         table = read_table(Path(observations), columns)
         with console.status(f"updating {particles} particles through {len(table)} rows"):

@@ -11,6 +11,8 @@ import numpy as np
 from pfbr.cli import cells
 from pfbr.errors import InputError
 
+LONGEST = 10**7  # characters of a line
+
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
@@ -90,12 +92,18 @@ def parse_line(text: str, shape: tuple[int, ...] | None, where: str, columns: Co
     may have an "id", the stream that it belongs to, and "n", the sender's own number of the line.
     """
     try:
-        value = json.loads(text, parse_int=_finite, parse_float=_finite, parse_constant=_constant)
+        if len(text) > LONGEST:
+            raise InputError(f"{where} has {len(text)} characters, more than a line may have ({LONGEST}).")
+        value = json.loads(
+            text, parse_int=_finite, parse_float=_finite, parse_constant=_constant, object_pairs_hook=_once
+        )
         return _line(value, shape, where, columns)
     except json.JSONDecodeError as error:
         raise InputError(
             f"{where} is not JSON ({error.msg} at column {error.colno}): {cells.shortened(text)}"
         ) from None
+    except _TwiceError as error:
+        raise InputError(f'{where} has the key "{cells.shortened(str(error))}" twice.') from None
     except _TooLargeError as error:
         raise InputError(f"{where} holds {cells.shortened(str(error))}, which is too large for a number.") from None
     except RecursionError:
@@ -232,6 +240,18 @@ def _only_numbers(value: Any) -> bool:
     if isinstance(value, list):
         return len(value) > 0 and all(map(_only_numbers, value))
     return value is None or isinstance(value, float)  # every number was read as a float
+
+
+class _TwiceError(Exception):
+    """A key that stands twice in one object."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _TwiceError(next(name for name in names if names.count(name) > 1))
+    return found
 
 
 class _TooLargeError(Exception):

@@ -13,6 +13,7 @@ from pfbr.cli.lines import Columns, Line, parse_line
 from pfbr.cli.words import FORMATS
 from pfbr.errors import FileError, InputError
 from pfbr.inference.tables import as_the_model_has_them
+from pfbr.io.arrays import read_npy
 from pfbr.io.frames import Table, read_frame, read_parquet
 from pfbr.models.base import Model
 from pfbr.models.conditions import observation_shape
@@ -90,14 +91,7 @@ def _read_parquet(path: Path, shape: tuple[int, ...] | None, columns: Columns) -
 def _read_npy(path: Path, shape: tuple[int, ...] | None, columns: Columns) -> Streams:
     if columns.named:
         raise InputError(f"the columns of {str(path)!r} have no names: give a .csv with a header, or JSON lines.")
-    try:
-        values = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise FileError(f"{str(path)!r} cannot be read as .npy: damaged or cut short ({error}).") from None
-    if not isinstance(values, np.ndarray) or values.dtype.kind not in "fiub":
-        kind = getattr(values, "dtype", type(values).__name__)
-        raise InputError(f"{str(path)!r} must hold an array of numbers; it holds {kind}.")
-    values = values.astype(float)
+    values = read_npy(path).astype(float)
     if np.isinf(values).any():
         where = tuple(int(i) for i in np.argwhere(np.isinf(values))[0])
         raise InputError(f"{str(path)!r} holds {values[where]} at index {where}. NaN is what was not observed.")

@@ -43,6 +43,7 @@ def reproduce(
 
     Example: `pfbr reproduce lds --out lds --quick`, then open lds/index.html
     """
+    from pfbr.io.locks import held_directory
     from pfbr.paper.contract import Run
     from pfbr.paper.registry import EXPERIMENTS, draw, find, perform
 
@@ -50,7 +51,7 @@ def reproduce(
     model, streams = _own(chosen, system, observations)
     stream = None if data is None else _stream(chosen, data)
     console = Console(stderr=True)
-    with console.status("starting") as status:
+    with held_directory(out), console.status("starting") as status:
 
         def say(message: str) -> None:
             status.update(message)

@@ -3,6 +3,7 @@
 import difflib
 import importlib.util
 import inspect
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -10,9 +11,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
-from pfbr.errors import FileError, InputError, ModelError
+from pfbr.checks import shortened
+from pfbr.cli.foreign import guarded
+from pfbr.errors import FileError, InputError, ModelError, PfbrError
+from pfbr.io.arrays import read_npz
 from pfbr.models import GaussianMean, GaussianMixture, LinearDynamics, LogisticRegression, Model
 
 
@@ -41,23 +43,23 @@ def _linear_dynamics(
     if not system:
         drawn = LinearDynamics.random(seed, _positive("dim", dim))
         return LinearDynamics(drawn.A, drawn.B, **stds)
-    try:
-        with np.load(system, allow_pickle=False) as arrays:
-            stored = {name: arrays[name] for name in arrays.files}
-    except FileNotFoundError:
-        raise FileError(f"there is no file {system!r}. `system=` needs an .npz file with matrices A and B.") from None
-    except Exception as error:
-        raise FileError(
-            f"{system!r} is not an .npz file that can be read ({error}). Write it with np.savez."
-        ) from error
+    if not os.path.exists(system):
+        raise FileError(f"there is no file {system!r}. `system=` needs an .npz file with matrices A and B.")
+    stored = read_npz(system, kinds="fiub")
     if missing := {"A", "B"} - stored.keys():
         raise FileError(
             f"{system!r} lacks {' and '.join(sorted(missing))}; it holds {', '.join(sorted(stored)) or 'nothing'}. "
             "Write it with np.savez(file, A=A, B=B)."
         )
-    return LinearDynamics(
-        stored["A"], stored["B"], **{name: float(stored.get(name, std)) for name, std in stds.items()}
-    )
+    for name in stds.keys() & stored.keys():
+        if stored[name].shape != ():
+            raise FileError(f"{system!r}: `{name}` must be one number; it has shape {stored[name].shape}.")
+    try:
+        return LinearDynamics(
+            stored["A"], stored["B"], **{name: float(stored.get(name, std)) for name, std in stds.items()}
+        )
+    except InputError as error:
+        raise FileError(f"{system!r}: {error}") from None
 
 
 BUILT_IN: dict[str, Callable[..., Model]] = {
@@ -78,7 +80,7 @@ def resolve(spec: str) -> Model:
     name, _, settings = spec.partition(":")
     if name not in BUILT_IN:
         raise InputError(
-            f"there is no built-in model {name!r}.{_closest(name, BUILT_IN)} Built in: {', '.join(BUILT_IN)}; "
+            f"there is no built-in model {shortened(name)}.{_closest(name, BUILT_IN)} Built in: {', '.join(BUILT_IN)}; "
             "for a model of your own write file.py:attribute."
         )
     build = BUILT_IN[name]
@@ -93,15 +95,22 @@ def _parse_settings(name: str, text: str, known: Any) -> dict[str, Any]:
             raise InputError(f"{part!r} in the settings of {name} is not of the form key=value.")
         if key not in known:
             raise InputError(f"{name} has no setting {key!r}.{_closest(key, known)} It knows: {', '.join(known)}.")
-        kind = known[key].annotation
-        try:
-            settings[key] = kind(value)
-        except ValueError:
-            expected = {int: "a whole number", float: "a number"}[kind]
-            raise InputError(f"the setting {key} of {name} must be {expected}; got {value!r}.") from None
+        if key in settings:
+            raise InputError(f"the setting {key} of {name} is given twice.")
+        settings[key] = _parsed(f"the setting {key} of {name}", value, known[key].annotation)
         if key.endswith("_std") and not 0 < settings[key] < float("inf"):
             raise InputError(f"the setting {key} of {name} must be positive and finite; got {value!r}.")
     return settings
+
+
+def _parsed(what: str, value: str, kind: Any) -> Any:
+    expected = {int: "a whole number", float: "a number", str: "a text"}[kind]
+    try:
+        if "_" in value and kind is not str:
+            raise ValueError  # Python would take 1_0 for 10
+        return kind(value)
+    except ValueError:
+        raise InputError(f"{what} must be {expected}; got {shortened(value)}.") from None
 
 
 def _from_file(path: Path, attribute: str) -> Model:
@@ -115,12 +124,14 @@ def _from_file(path: Path, attribute: str) -> Model:
     found = getattr(module, attribute)
     if not isinstance(found, Model) and callable(found):
         try:
-            found = found()
+            with guarded(f"{attribute!r} in {str(path)!r}"):
+                found = found()
+        except PfbrError:
+            raise
         except Exception as error:
             raise ModelError(
                 f"{attribute!r} in {str(path)!r} could not be called without arguments "
-                f"({type(error).__name__}: {error}). Give a finished model instead, e.g. `model = {attribute}(...)`, "
-                "and name that."
+                f"({_in_words(error)}). Give a finished model instead, e.g. `model = {attribute}(...)`, and name that."
             ) from error
     if not isinstance(found, Model):
         raise ModelError(
@@ -142,18 +153,26 @@ def _load(path: Path) -> ModuleType:
         raise FileError(f"{str(path)!r} cannot be run as Python.")
     module = importlib.util.module_from_spec(description)
     sys.modules[name] = module  # dataclasses look their module up while they are made
-    sys.path.insert(0, str(path.parent.resolve()))  # as when the file is run: its neighbours can be imported
     try:
-        description.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[name]
+        with guarded(repr(str(path))):
+            sys.path.insert(0, str(path.parent.resolve()))  # as when the file is run: its neighbours can be imported
+            description.loader.exec_module(module)
+    except PfbrError:
+        sys.modules.pop(name, None)
+        raise
+    except BaseException as error:
+        sys.modules.pop(name, None)
+        if isinstance(error, KeyboardInterrupt):
+            raise
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
         line = error.lineno if isinstance(error, SyntaxError) else (lines[-1] if lines else None)
         where = f", line {line}" if line else ""
-        raise ModelError(f"{str(path)!r}{where} fails when it is run: {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.remove(str(path.parent.resolve()))
+        raise ModelError(f"{str(path)!r}{where} fails when it is run: {_in_words(error)}") from error
     return module
+
+
+def _in_words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
 def _models_in(module: ModuleType) -> list[str]:

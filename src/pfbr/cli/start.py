@@ -32,7 +32,26 @@ def main() -> None:
             raise
         print(f"error: {said}", file=sys.stderr)
         sys.exit(2)
-    app()
+    try:
+        app()
+    except BrokenPipeError:  # nobody reads any more, as with `| head -1`
+        _let_go_of_stdout()
+        sys.exit(0)
+    except SystemExit as ended:
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _let_go_of_stdout()
+        except OSError as error:
+            _let_go_of_stdout()
+            print(f"error: cannot write the answer: {error.strerror}.", file=sys.stderr)
+            sys.exit(2)
+        raise ended
+
+
+def _let_go_of_stdout() -> None:
+    """Nothing complains at the end about what could not be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def keep_compiled_functions() -> None:

@@ -39,18 +39,21 @@ def train(
     """
     from pfbr.cli import spec
     from pfbr.io.files import check_writable
+    from pfbr.io.locks import held
 
     check_writable(out, suffix=".pfbr")
-    train_operator(
-        spec.resolve(model),
-        out,
-        seed=seed,
-        minutes=minutes,
-        steps=steps,
-        particles=particles,
-        resume=resume,
-        operator=operator,
-    )
+    problem = spec.resolve(model)
+    with held(out):
+        train_operator(
+            problem,
+            out,
+            seed=seed,
+            minutes=minutes,
+            steps=steps,
+            particles=particles,
+            resume=resume,
+            operator=operator,
+        )
 
 
 def train_operator(

@@ -1,0 +1,51 @@
+"""How a command is stopped: SIGTERM is Ctrl-C, and a second one ends at once, whatever is being compiled."""
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+STOPPED = 130  # the exit status of what Ctrl-C has ended
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[None]:
+    """Inside, the first signal raises KeyboardInterrupt; the next one ends the process without waiting for Python.
+
+    A handler written in Python runs only between two of its instructions, and a compilation is one. A thread therefore
+    counts the signals as they come.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals belong to the main thread
+        return
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    before = {number: signal.signal(number, _interrupt) for number in _SIGNALS}
+    woken = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    threading.Thread(target=_count, args=(read,), daemon=True).start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(woken)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(write)  # the thread reads an end, and ends
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _count(read: int) -> None:
+    seen = 0
+    while byte := os.read(read, 1):
+        seen += byte[0] in _SIGNALS
+        if seen > 1:
+            from pfbr.io.files import remove_unfinished
+
+            remove_unfinished()
+            os._exit(STOPPED)
+    os.close(read)

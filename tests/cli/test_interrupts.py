@@ -1,0 +1,56 @@
+"""SIGTERM is Ctrl-C; the second signal ends the process even where Python is busy."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from pfbr.cli.interrupts import STOPPED, stoppable
+
+BUSY = """
+import sys, time
+from pfbr.cli.interrupts import stoppable
+with stoppable():
+    try:
+        print("ready", flush=True)
+        time.sleep(60)
+    except KeyboardInterrupt:
+        print("once", flush=True)
+        sum(range(10**12))  # one instruction, of hours
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_is_an_interrupt_and_the_old_handlers_come_back(number):
+    before = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt), stoppable():
+        signal.raise_signal(number)
+    assert signal.getsignal(number) is before
+
+
+def test_a_second_signal_ends_at_once():
+    process = subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == "once\n"
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == STOPPED
+    assert time.monotonic() - began < 10
+
+
+def test_a_thread_goes_without():
+    reached = []
+
+    def run():
+        with stoppable():
+            reached.append(True)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert reached == [True]
