@@ -15,7 +15,7 @@ import numpy as np
 from jax import numpy as jnp
 
 from pfbr.flow.likelihood import Likelihood
-from pfbr.flow.solve import FlowSettings
+from pfbr.flow.settings import FlowSettings
 from pfbr.flow.velocities import GatedVelocity, InformedVelocity
 from pfbr.inference.operator import Operator, gaussian_operator
 from pfbr.paper.digits.rotations import digit_model

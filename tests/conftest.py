@@ -27,6 +27,7 @@ from tests import typechecker
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 ROOMS = ("models", "particles", "flow", "inference", "metrics", "training", "baselines")
 EDGE = {
+    "pfbr.flow.settings",
     "pfbr.models.checks",
     "pfbr.models.constraints",
     "pfbr.models.numpyro.convert",
@@ -35,12 +36,14 @@ EDGE = {
     "pfbr.models.numpyro.static",
     "pfbr.models.numpyro.state_space",
     "pfbr.models.unknowns",
+    "pfbr.inference.architectures",
     "pfbr.inference.clock",
     "pfbr.inference.core",
     "pfbr.inference.described",
     "pfbr.inference.operator_file",
     "pfbr.inference.panel.panel",
     "pfbr.inference.panel.reports",
+    "pfbr.inference.pretrained.catalogue",
     "pfbr.inference.registry",
     "pfbr.inference.rows",
     "pfbr.inference.run_streams",
@@ -51,6 +54,7 @@ EDGE = {
     "pfbr.inference.to_arviz",
     "pfbr.inference.to_xarray",
     "pfbr.training.fit",
+    "pfbr.training.settings",
 }
 
 

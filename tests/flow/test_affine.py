@@ -8,7 +8,8 @@ from jax import numpy as jnp
 
 from pfbr.flow.affine import inverse_root
 from pfbr.flow.likelihood import Likelihood
-from pfbr.flow.solve import FlowSettings, flow
+from pfbr.flow.settings import FlowSettings
+from pfbr.flow.solve import flow
 from pfbr.flow.velocities import AffineVelocity
 from pfbr.models import GaussianMixture
 

@@ -9,7 +9,8 @@ from jax import numpy as jnp
 
 from pfbr.errors import InputError
 from pfbr.flow.likelihood import Likelihood
-from pfbr.flow.solve import SOLVERS, FlowSettings, flow
+from pfbr.flow.settings import FlowSettings
+from pfbr.flow.solve import SOLVERS, flow
 from pfbr.flow.velocities import AffineVelocity, GatedVelocity, ResidualVelocity, Velocity
 from pfbr.models import GaussianMixture
 from tests.weights import filled

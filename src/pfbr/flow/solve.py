@@ -11,6 +11,7 @@ from jaxtyping import Array, Int
 from pfbr.errors import InputError
 from pfbr.flow.affine import affine_steps
 from pfbr.flow.likelihood import Likelihood
+from pfbr.flow.settings import CLOSED_FORM, FlowSettings
 from pfbr.flow.velocities.affine import AffineVelocity
 from pfbr.flow.velocities.base import Velocity
 from pfbr.typing import PerParticle, Points, Support
@@ -23,36 +24,6 @@ SOLVERS = {
     "tsit5": diffrax.Tsit5,
     "dopri5": diffrax.Dopri5,
 }
-CLOSED_FORM = "closed-form"  # for affine velocities: see `affine_steps`
-
-
-class FlowSettings(eqx.Module):
-    """How the ODE is solved.
-
-    `steps` of equal length, or, when `tolerance` is given, steps that adapt to it (at most `max_steps`). The solver
-    "closed-form" serves affine velocities only, with equal steps.
-    `gradient` is "checkpoint" (back-propagation through the solver, recomputing each step) or "adjoint" (the
-    continuous adjoint of Appendix B: constant memory, a gradient of the continuous problem).
-    """
-
-    solver: str = eqx.field(static=True, default="heun")
-    steps: int = eqx.field(static=True, default=4)
-    tolerance: float | None = eqx.field(static=True, default=None)
-    max_steps: int = eqx.field(static=True, default=256)
-    gradient: str = eqx.field(static=True, default="checkpoint")
-
-    def __check_init__(self):
-        if self.solver not in (*SOLVERS, CLOSED_FORM):
-            raise InputError(f"`solver` must be one of {', '.join((*SOLVERS, CLOSED_FORM))}; got {self.solver!r}.")
-        if self.solver == CLOSED_FORM and (self.tolerance is not None or self.gradient != "checkpoint"):
-            raise InputError(
-                f"the {CLOSED_FORM} solver takes equal steps and is differentiated through. For `tolerance` or the "
-                f"continuous adjoint choose one of {', '.join(SOLVERS)}."
-            )
-        if self.gradient not in ("checkpoint", "adjoint"):
-            raise InputError(f'`gradient` must be "checkpoint" or "adjoint"; got {self.gradient!r}.')
-        if self.steps < 1:
-            raise InputError(f"`steps` must be at least 1; got {self.steps}.")
 
 
 class FlowResult(eqx.Module):

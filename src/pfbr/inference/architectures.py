@@ -5,8 +5,9 @@ from typing import Any
 import equinox as eqx
 import jax
 
+from pfbr.checks import shortened
 from pfbr.errors import InputError
-from pfbr.flow.solve import FlowSettings
+from pfbr.flow.settings import FlowSettings
 from pfbr.flow.velocities.affine import AffineVelocity
 from pfbr.flow.velocities.base import Velocity
 from pfbr.flow.velocities.gated import GatedVelocity
@@ -45,8 +46,8 @@ def choose(name: str, model: Model, **settings) -> Architecture:
     """The architecture called `name` for a model; "auto" takes the one that generalises."""
     if name == "auto":
         name = "residual"
-    if name not in NAMES:
-        raise InputError(f"`operator` must be one of auto, {', '.join(NAMES)}; got {name!r}.")
+    if not isinstance(name, str) or name not in NAMES:
+        raise InputError(f"`operator` must be one of auto, {', '.join(NAMES)}; got {shortened(name)}.")
     shape = observation_shape(model)
     if name in _READERS and shape is None:
         raise InputError(f"the {name} operator reads the observation itself; the model must have `sample_observation`.")
@@ -63,11 +64,14 @@ def build(key: Key, architecture: Architecture) -> Operator:
     settings = dict(_FLOW_DEFAULTS[architecture.name], **architecture.settings)
     flow = FlowSettings(**{f: settings.pop(f) for f in ("solver", "steps", "tolerance", "gradient") if f in settings})
     rest = {f: settings.pop(f) for f in ("qmc", "predictive") if f in settings}
+    if not isinstance(rest.get("qmc", True), bool) or rest.get("predictive", "kde") not in ("kde", "mixture"):
+        raise InputError(f"the {architecture.name} operator does not take these settings: {shortened(rest)}.")
     try:
         velocity = _velocity(key, architecture, settings)
-    except TypeError as error:
+    except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        said = shortened(str(error))
         raise InputError(
-            f"the {architecture.name} operator does not take these settings: {settings} ({error})."
+            f"the {architecture.name} operator does not take these settings: {shortened(settings)} ({said})."
         ) from None
     return Operator(velocity, flow, dim=architecture.dim, observation_shape=architecture.observation_shape, **rest)
 

@@ -5,7 +5,8 @@ import jax
 from jax import numpy as jnp
 
 from pfbr.flow.likelihood import Likelihood
-from pfbr.flow.solve import FlowResult, FlowSettings, flow
+from pfbr.flow.settings import FlowSettings
+from pfbr.flow.solve import FlowResult, flow
 from pfbr.flow.velocities.affine import AffineVelocity
 from pfbr.flow.velocities.base import Velocity
 from pfbr.inference.info import Info, Move

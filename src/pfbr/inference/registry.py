@@ -4,13 +4,15 @@ The rivals are looked up here lazily, by name alone: the one place where a room 
 """
 
 import importlib
+import math
 import os
 from typing import Any
 
-from pfbr.checks import checked_count
+from pfbr.checks import check_memory, checked_count, shortened
 from pfbr.errors import InputError
 from pfbr.inference.method import Method
 from pfbr.models.base import Model, has_parameters
+from pfbr.models.conditions import observation_shape
 
 OWN = ("auto", "gaussian", "collocation")
 HELP = (
@@ -27,6 +29,8 @@ def as_method(method: str | Method, model: Model, *, history: int = 4096, rows: 
     """
     history = checked_count("history", history, least=0, why="a number of rows to keep")
     kept = history if rows is None else min(history, rows)
+    row = 4 * (1 + math.prod(observation_shape(model) or ()))  # bytes
+    check_memory(f"`history` = {history}", kept * row, "Keep fewer rows.")
     chosen = _named(method, model, kept) if isinstance(method, str | os.PathLike) else method
     from pfbr.flow.velocities.affine import AffineVelocity
     from pfbr.inference.corrected import Corrected
@@ -56,6 +60,8 @@ def _named(name: str | os.PathLike, model: Model, history: int) -> Any:
     from pfbr.inference.operator import gaussian_operator
 
     name = os.fspath(name)
+    if not isinstance(name, str) or "\0" in name:
+        raise InputError(f"`method` must be a name or a path; got {shortened(name)}.")
     if name == "auto" and has_parameters(model):
         return Nested(history=history)
     if name == "auto":
@@ -80,7 +86,7 @@ def _named(name: str | os.PathLike, model: Model, history: int) -> Any:
 
         return load(name)
     known = ", ".join((*OWN, *NAMES, *baselines.REGISTRY))
-    raise InputError(f"there is no method {name!r}; there are {known}, and operators in .pfbr files.")
+    raise InputError(f"there is no method {shortened(name)}; there are {known}, and operators in .pfbr files.")
 
 
 def method_class(name: Any) -> type[Method] | None:

@@ -67,11 +67,13 @@ def run(
         return run_table(model, table, start=start, time_unit=time_unit, smooth=smooth, **settings)
     key, num_particles = checked_key(key), checked_num_particles(num_particles)
     model = checked_methods_of(checked_model(model))
+    dim = int(model.dim)
     if smooth:
         check_moves(model)
     reader, clock = RowReader(model), Clock(start, time_unit)
     rows, many = reader.read_stream(observations, times=times, inputs=inputs, clock=clock)
     length = rows.observations.shape[1 if many else 0]
+    checked_num_particles(num_particles, dim=dim, sets=length * (rows.observations.shape[0] if many else 1))
     chosen = as_method(method, model, history=history, rows=length)
     said = record_many(key, chosen, model, rows, num_particles) if many else None
     said = said or record(key, chosen, model, rows, num_particles, UNDO)

@@ -63,7 +63,7 @@ class Session:
     ):
         self._key = checked_key(key)
         self.model = checked_methods_of(checked_model(model))
-        self.num_particles = checked_num_particles(num_particles)
+        self.num_particles = checked_num_particles(num_particles, dim=int(model.dim))
         undo = checked_count("undo", undo, least=0, why="a number of past states to keep")
         self.method = as_method(method, self.model, history=history)
         self._unknowns = Unknowns.of(model)

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from pfbr import baselines
-from pfbr.checks import checked_key, checked_num_particles
+from pfbr.checks import check_memory, checked_amount, checked_count, checked_key, checked_num_particles
 from pfbr.errors import InputError
 from pfbr.inference.clock import Clock
 from pfbr.inference.method import Method, Stream
@@ -84,6 +84,10 @@ def compare(
     """
     if truth not in TRUTHS:
         raise InputError(f"`truth` must be one of {', '.join(TRUTHS)}; got {truth!r}.")
+    if isinstance(methods, str):
+        raise InputError(f"`methods` must be a list of names, or a dict; got {methods!r}. Write [{methods!r}].")
+    checked_amount("minutes", minutes)
+    checked_count("truth_draws", truth_draws, least=1)
     num_particles, seed = checked_num_particles(num_particles), int(key) if isinstance(key, int | np.integer) else None
     key = checked_key(key)
     model = checked_methods_of(checked_model(model))
@@ -99,7 +103,9 @@ def compare(
         observations, times=times, inputs=inputs, clock=Clock(start, time_unit)
     )
     streams = streams if many else jax.tree.map(lambda leaf: leaf[None], streams)
-    length = streams.observations.shape[1]
+    length, stages = streams.observations.shape[1], streams.observations.shape[0] * streams.observations.shape[1]
+    checked_num_particles(num_particles, dim=int(model.dim), sets=stages)
+    check_memory(f"`truth_draws` = {truth_draws}", 4 * truth_draws * stages * int(model.dim), "Fewer draws are enough.")
     # all are made before the work, so that one that cannot do the model is refused at once
     ready = {name: as_method(method, model, history=history, rows=length) for name, method in chosen.items()}
     settings = {

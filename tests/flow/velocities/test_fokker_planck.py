@@ -7,7 +7,7 @@ import pytest
 from jax import numpy as jnp
 
 from pfbr.flow.likelihood import Likelihood
-from pfbr.flow.solve import FlowSettings
+from pfbr.flow.settings import FlowSettings
 from pfbr.flow.velocities import FokkerPlanckVelocity
 from pfbr.inference.operator import Operator
 from pfbr.metrics.scores import cross_entropy

@@ -8,7 +8,7 @@ from jax import numpy as jnp
 
 from pfbr.errors import InputError
 from pfbr.flow.likelihood import Likelihood
-from pfbr.flow.solve import FlowSettings
+from pfbr.flow.settings import FlowSettings
 from pfbr.flow.velocities.affine import AffineVelocity
 from pfbr.flow.velocities.informed import FIRST_WIDTH, GAIN, InformedVelocity
 from pfbr.inference.operator import Operator

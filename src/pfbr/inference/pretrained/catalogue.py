@@ -3,6 +3,7 @@
 from importlib import resources
 from pathlib import Path
 
+from pfbr.checks import shortened
 from pfbr.errors import InputError
 from pfbr.inference.operator import Operator
 from pfbr.inference.operator_file import load
@@ -18,8 +19,8 @@ NAMES = tuple(COMMANDS)
 
 def pretrained(name: str) -> Operator:
     """An operator from the package: "mixture" for `GaussianMixture`, "static-2d" for any static model with dim 2."""
-    if name not in COMMANDS:
-        raise InputError(f"there is no pretrained operator {name!r}; there are {', '.join(COMMANDS)}.")
+    if not isinstance(name, str) or name not in COMMANDS:
+        raise InputError(f"there is no pretrained operator {shortened(name)}; there are {', '.join(COMMANDS)}.")
     return load_shipped("pfbr.inference.pretrained", name)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from pfbr.checks import checked_key, checked_num_particles
+from pfbr.checks import check_memory, checked_amount, checked_count, checked_key, checked_num_particles
 from pfbr.errors import FileError, InputError, ModelError
 from pfbr.inference.method import Method
 from pfbr.inference.operator import Operator
@@ -90,6 +90,11 @@ def calibrate(
         raise ModelError(
             f"{type(model).__name__} has no `sample_observation(key, x)`: streams cannot be simulated. Add the method."
         )
+    dim = int(model.dim)
+    checked_num_particles(num_particles, dim=dim, sets=settings.length)
+    for name in ("streams", "length"):
+        size = 8 * settings.streams * settings.length * (dim + 1)
+        check_memory(f"`{name}` = {getattr(settings, name)}", size, "Choose a smaller number.")
     chosen = as_method(method, model, rows=settings.length)
     drawn = simulated_streams(data_key, model, settings.streams, settings.length)
     parts, gaps = [], None
@@ -120,13 +125,9 @@ def _name(method: str | Method) -> str:
 
 
 def _check(settings: CalibrationSettings) -> None:
-    if settings.streams < MIN_STREAMS:
-        raise InputError(
-            f"`streams` must be at least {MIN_STREAMS}, since fewer ranks refuse nothing; got {settings.streams}."
-        )
-    if settings.length < 1:
-        raise InputError(f"`length` must be at least 1; got {settings.length}.")
-    if not 0 < settings.level < 1:
+    checked_count("streams", settings.streams, least=MIN_STREAMS, why="since fewer ranks refuse nothing")
+    checked_count("length", settings.length, least=1)
+    if not 0 < checked_amount("level", settings.level) < 1:
         raise InputError(f"`level` is a probability between 0 and 1; got {settings.level}.")
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from jax import numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from pfbr.checks import checked_count, checked_key
+from pfbr.checks import check_memory, checked_count, checked_key
 from pfbr.errors import PfbrError
 from pfbr.judging.model_check.findings import FAULT, Finding, Notebook
 from pfbr.judging.model_check.gaps import check_gaps, check_likelihood_shape
@@ -48,6 +48,8 @@ def check_model(model: Model, *, key: int | jax.Array = 0, settings: CheckSettin
     settings = settings or CheckSettings()
     checked_count("draws", settings.draws, least=2 * ENOUGH, why="to see anything in them")
     checked_count("cases", settings.cases, least=2, why="to see what depends on x")
+    dim = model.dim if isinstance(getattr(model, "dim", None), int) else 1
+    check_memory(f"`draws` = {settings.draws}", 8 * settings.draws * settings.cases * dim, "Fewer draws are enough.")
     book = Notebook(checked_key(key))
     book.guarded(_check, book, model, settings)
     return book.findings
