@@ -9,7 +9,20 @@ import pfbr
 from pfbr.cli import app
 from tests.cli.commands import pfbr_command, refused
 
-COMMANDS = ["demo", "check", "infer", "train", "compare", "calibrate", "data", "reproduce", "bench", "show", "report"]
+COMMANDS = [
+    "demo",
+    "check",
+    "infer",
+    "forecast",
+    "train",
+    "compare",
+    "calibrate",
+    "data",
+    "reproduce",
+    "bench",
+    "show",
+    "report",
+]
 WIDE = {"COLUMNS": "200", "TERMINAL_WIDTH": "200"}
 
 

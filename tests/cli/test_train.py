@@ -85,8 +85,8 @@ def test_it_refuses_before_it_works(tmp_path):
     out = tmp_path / "out.pfbr"
     refused(pfbr_command("train", "nothing", "--out", out), "Built in")
     refused(pfbr_command("train", SPEC, "--out", tmp_path / "out.bin"), ".pfbr")
-    refused(pfbr_command("train", SPEC, "--out", out, "--steps", 0), "must be positive; got 0")
-    refused(pfbr_command("train", SPEC, "--out", out, "--minutes", -1), "must be positive")
+    refused(pfbr_command("train", SPEC, "--out", out, "--steps", 0), "`steps` must be at least 1; got 0")
+    refused(pfbr_command("train", SPEC, "--out", out, "--minutes", -1), "`minutes` must be above 0")
     refused(pfbr_command("train", SPEC, "--out", out, "--steps", 1, "--operator", "papre"), "papre")
     refused(pfbr_command("train", SPEC, "--out", out, "--steps", 1, "--resume"), "out.pfbr.checkpoint")
     assert list(tmp_path.iterdir()) == []
