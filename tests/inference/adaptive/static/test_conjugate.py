@@ -52,3 +52,10 @@ def test_a_bent_row_and_a_prior_with_heavy_tails_are_seen():
     left = prior_as_law(cauchy, points)
     assert float(left.misfit) > MOST_MISFIT
     np.testing.assert_array_equal(left.points, points)
+
+
+@pytest.mark.parametrize("outside", [-jnp.inf, -3.0], ids=["hard edge", "step"])
+def test_steps_have_the_scores_of_a_flat_likelihood_and_are_seen(outside):
+    start = prior_as_law(banana(), jax.random.normal(jax.random.key(0), (64, 2)))
+    steps = Target(banana().log_prior, lambda x, row: jnp.where(x[0] > row[0], 0.0, outside))
+    assert not float(conjugate_update(steps, start.points, start.law, jnp.zeros(1)).misfit) <= MOST_MISFIT

@@ -9,14 +9,18 @@ from jax import numpy as jnp
 from pfbr.inference.adaptive.static.past import BLOCK
 from pfbr.inference.adaptive.static.state import Move, init
 from pfbr.inference.adaptive.static.step import retract, step
+from pfbr.inference.adaptive.static.target import Target
 from pfbr.inference.adaptive.static.weighing import begin, weigh
 from tests.inference.adaptive.static.problems import banana, grid_moments, kalman, linear_gaussian
 
 N = 256
 LINEAR = jnp.array([[1.0, 0.5, 0.3], [-0.2, 1.0, 2.0], [0.7, -0.7, -1.0]])
 BENT = jnp.array([[1.0], [1.4], [0.2], [0.9], [1.6]])
-bent_step = eqx.filter_jit(lambda key, state, row: step(key, banana(), state, row))
-bent_back = eqx.filter_jit(lambda key, state, index: retract(key, banana(), state, index))
+FAR = jnp.array([[9.0], [8.6], [9.3]])  # where hardly a draw of the prior is
+# with draws of the prior, so that fresh looks are taken
+TARGET = Target(banana().log_prior, banana().log_likelihood, lambda key, num: jax.random.normal(key, (num, 2)))
+bent_step = eqx.filter_jit(lambda key, state, row: step(key, TARGET, state, row))
+bent_back = eqx.filter_jit(lambda key, state, index: retract(key, TARGET, state, index))
 
 
 def stream(take, target, rows, *, key=0, scale=1.0):
@@ -70,6 +74,15 @@ def test_a_bent_stream_is_that_of_the_grid(after_five):
     evidence = [float(sum(info.log_predictive for info in said)) for _, said in after_five]
     np.testing.assert_allclose(np.mean(evidence), log_integral - np.log(2 * np.pi), atol=0.1)
     assert not any(bool(info.flagged) for _, said in after_five for info in said)
+
+
+def test_evidence_in_the_tail_of_the_prior():
+    """Fresh looks find too little there and are left alone; rows are tempered."""
+    known = grid_moments(banana(), FAR)[2] - np.log(2 * np.pi)
+    ended = [stream(bent_step, banana(), FAR, key=key)[1] for key in range(8)]
+    evidence = [float(sum(info.log_predictive for info in said)) for said in ended]
+    assert np.std(evidence) < 0.5
+    np.testing.assert_allclose(np.mean(evidence), known, atol=0.5)
 
 
 def test_a_row_taken_back_leaves_the_posterior_without_it(after_five):

@@ -75,15 +75,23 @@ def prior_as_law(target: Target, points: Array) -> Conjugate:
     return Conjugate(jnp.where(matched, moved, points), law, jnp.zeros((), points.dtype), misfit)
 
 
+def values_agree(white: Array, values: Array, linear: LinearScore) -> Array:
+    """Whether values relative to the centre are the quadratic that the scores describe. Steps and hard edges have the
+    scores of a flat likelihood."""
+    off = values - (white @ linear.at_zero - 0.5 * jnp.sum((white @ linear.curvature) * white, axis=1))
+    return jnp.mean(jnp.abs(off)) <= 0.05 + 1e-3 * jnp.mean(jnp.abs(values))  # False for NaN and infinities
+
+
 def conjugate_update(target: Target, points: Array, law: Whitening, row: Any) -> Conjugate:
     u = law.whiten(points)
-    scores = jax.vmap(jax.grad(lambda x: target.log_new(x, row)))(points)
+    values, scores = jax.vmap(jax.value_and_grad(lambda x: target.log_new(x, row)))(points)
     linear = linear_score(u, law.covectors(scores))
     root, mean, log_det, misfit = updated(law, u, linear, jnp.eye(u.shape[1], dtype=u.dtype))
     # ∫ N(u; 0, I) exp(ℓ(0) + g·u − ½ uᵀMu) du
-    log_predictive = target.log_new(law.mean, row) + 0.5 * linear.at_zero @ mean + log_det
+    middle = target.log_new(law.mean, row)
+    log_predictive = middle + 0.5 * linear.at_zero @ mean + log_det
     new = law.inner(mean, root)
-    fine = new.exists & jnp.isfinite(log_predictive)
+    fine = new.exists & jnp.isfinite(log_predictive) & values_agree(u, values - middle, linear)
     # the mean is rounded at every row, and nothing kept puts that right: an offset of many sd cannot stay here long
     misfit = jnp.where(fine, misfit + new.rounding, jnp.inf)
     return Conjugate(law.restore(u @ root + mean), new, log_predictive, misfit)

@@ -71,7 +71,7 @@ def rejuvenate(
         choose(mapped.points, start),
         choose(mapped.evaluation, here),
         choose(log_weights, jnp.where(renewed, uniform_log_weights(n, dtype), state.log_weights)),
-        jnp.where(mapped_enough, gained, fresh.log_ratio),
+        jnp.where(mapped_enough, gained, jnp.where(renewed, fresh.log_ratio, 0)),
         state.tuning,
         near,
         jnp.where(renewed, settings.early_rounds - 1, zero),  # one round is enough for draws that are all but fair
