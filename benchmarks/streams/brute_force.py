@@ -7,7 +7,7 @@ from jax import numpy as jnp
 
 from benchmarks.streams.problem import Simulated, Truth
 from pfbr.baselines import BootstrapSMC
-from pfbr.inference.adaptive.filter.update import Settings
+from pfbr.inference.adaptive.filter.settings import Settings
 from pfbr.inference.adaptive.method import Adaptive
 from pfbr.inference.method import Given, Method, Stream, advance, record, start, step_key
 from pfbr.models.base import StateSpaceModel

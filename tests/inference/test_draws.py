@@ -107,12 +107,3 @@ def test_the_prior_of_free_numbers_has_the_jacobian():
     density = jnp.exp(jax.vmap(bound.log_prior)(grid))
     np.testing.assert_allclose(jnp.trapezoid(density, grid[:, 0]), 1.0, atol=1e-4)
     np.testing.assert_allclose(jnp.trapezoid(density * jnp.exp(grid[:, 0]), grid[:, 0]), 1.0, atol=1e-3)
-
-
-def test_a_second_summary_compiles_nothing_anew(monkeypatch):
-    traced, constrain = [], Unknowns.constrain
-    monkeypatch.setattr(Unknowns, "constrain", lambda self, free: traced.append(1) or constrain(self, free))
-    points = np.zeros((11, 3), np.float32)  # a size that no other test has
-    for _ in range(3):
-        Draws.of(points, np.zeros(11), Unknowns.of(Named())).mean()
-    assert len(traced) == 1

@@ -3,19 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array
 
 from pfbr.errors import InputError
 from pfbr.models.unknowns import Unknowns
 from pfbr.typing import Numbers
-
-
-@eqx.filter_jit  # by name, so that a second summary finds what the first has compiled
-def _constrained(unknowns: Unknowns, free: Numbers) -> dict[str, Array]:
-    return jax.vmap(unknowns.constrain)(free)
 
 
 class Draws:
@@ -32,7 +25,8 @@ class Draws:
         weights = weights / weights.sum(axis=-1, keepdims=True)
         if unknowns is None:
             return cls(flat, weights)
-        named = _constrained(unknowns, flat.reshape(-1, flat.shape[-1]))
+        constrain = jax.jit(jax.vmap(unknowns.constrain))
+        named = constrain(flat.reshape(-1, flat.shape[-1]))
         return cls({k: np.asarray(v).reshape(*flat.shape[:-1], *v.shape[1:]) for k, v in named.items()}, weights)
 
     def _each(self, function: Callable[[np.ndarray], np.ndarray]) -> Any:

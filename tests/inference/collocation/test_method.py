@@ -98,15 +98,12 @@ def test_rejuvenated_particles_know_their_density():
 
 @pytest.mark.slow
 def test_it_is_kalmans_update_with_dynamics():
-    """Rejuvenation redraws particles at random: means are within five standard errors of as many independent draws."""
     model = LinearDynamics.random(0, 2)
     observations = simulate(jax.random.key(1), model, 10).observations
     truth = kalman(model, observations)
     said = record(jax.random.key(2), OPERATOR, model, observations, 256)
     weights = jnp.exp(said.particles.log_weights)
-    away = jnp.einsum("tn,tnd->td", weights, said.particles.points) - truth.mean
-    z = jnp.abs(away) / jnp.sqrt(jnp.diagonal(truth.cov, axis1=1, axis2=2) / 256)
-    assert float(jnp.max(z)) < 5
+    np.testing.assert_allclose(jnp.einsum("tn,tnd->td", weights, said.particles.points), truth.mean, atol=0.1)
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ from jaxtyping import Array
 
 from pfbr.errors import InputError
 from pfbr.inference.adaptive.filter.model import FilterModel, filter_model
+from pfbr.inference.adaptive.filter.settings import Settings as FilterSettings
 from pfbr.inference.adaptive.filter.step import FilterState
 from pfbr.inference.adaptive.filter.step import init as filter_init
 from pfbr.inference.adaptive.filter.step import step as filter_step
-from pfbr.inference.adaptive.filter.update import Settings as FilterSettings
 from pfbr.inference.adaptive.rows import Row, row_likelihood, row_of, same_rows
 from pfbr.inference.adaptive.static.past import Past
 from pfbr.inference.adaptive.static.state import StaticSettings
@@ -35,7 +35,7 @@ from pfbr.typing import Key, Observation
 STATIC_MOVES = (Move.WEIGHED, Move.FLOW, Move.TEMPERED, Move.FLOW)
 FILTER_MOVES = (Move.WEIGHED, Move.FLOW, Move.TEMPERED, Move.SECOND_LOOK, Move.OVERSAMPLED)
 STATIC_DETAILS = ("acceptance", "stages", "moves", "error", "rejuvenations")
-FILTER_DETAILS = ("acceptance", "rounds", "width", "surprised")
+FILTER_DETAILS = ("acceptance", "rounds", "width", "surprised", "error", "beyond")
 
 
 class Adaptive(Method):

@@ -24,9 +24,6 @@ from pfbr.typing import Key
 
 LARGEST = 1024  # streams in one compiled call: their particles stay in the cache
 SMALLEST = 8
-MOSTLY = (
-    4  # with 1.6 (a filter with few particles) `vmap` took 140 µs and single steps 620; with 14 (static) 19 and 0.8 ms
-)
 EACH = 64  # streams in a call that takes them one after the other: padding costs it nothing, so one size is enough
 
 
@@ -85,8 +82,8 @@ def move_each(
 
 
 def mostly_branches(key: Key, method: Method, model: Model, state: State, row: Row) -> bool:
-    """Whether nearly all of a step stands in branches and loops: under `vmap` all of them would run, for as long as the
-    slowest stream needs. Found by tracing it."""
+    """Whether more of a step stands in branches and loops than outside: under `vmap` all of them would run, for as long
+    as the slowest stream needs. Found by tracing it."""
     zero = jnp.zeros((), jnp.int32)
     concrete = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), state)
     arrays, rest = eqx.partition((concrete, jax.tree.map(jnp.asarray, row)), eqx.is_array)
@@ -94,7 +91,7 @@ def mostly_branches(key: Key, method: Method, model: Model, state: State, row: R
         lambda a: eqx.filter(_moved(key, method, model, zero, zero, *eqx.combine(a, rest)), eqx.is_array)
     )
     inside, outside = _equations(traced(arrays).jaxpr, False)
-    return inside > MOSTLY * outside
+    return inside > outside
 
 
 def _equations(jaxpr: Any, in_branch: bool) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from pfbr.inference.adaptive.filter.matching import matched
 from pfbr.particles.particles import ess
 from pfbr.particles.particles import normalise as normalised
 from pfbr.particles.resampling import systematic
-from pfbr.particles.whitening import whitening_of
+from pfbr.particles.whitening import weighted_mean, whitening_of
 
 
 class Cloud(eqx.Module):
@@ -27,7 +27,7 @@ class Cloud(eqx.Module):
 
     @property
     def mean(self) -> Array:
-        return self.weights @ self.points
+        return weighted_mean(self.points, self.weights)
 
     @property
     def covariance(self) -> Array:

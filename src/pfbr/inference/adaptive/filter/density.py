@@ -21,23 +21,47 @@ MAX_CENTRES = 512  # kernels: a density of thousands of them costs more than it 
 MAX_JUDGES = 128  # particles that choose the width: a standard error of a tenth of a nat is enough
 
 
+class Judges(eqx.Module):
+    """A few particles, each scored by a density that leaves out its family."""
+
+    points: Array  # (j, d)
+    share: Array  # (j,) weights
+    others: Array  # (j, m) bool: which centres are of another family
+    scores: Array  # (j,) log densities
+
+
 class CloudDensity(eqx.Module):
     whitening: Whitening
     centres: Array  # (m, d), whitened
     log_weights: Array  # (m,), normalised
     width: Array
+    origin: Array  # (m,) int: which particle each centre is
     defensive: Array | float  # mass and width of the Gaussian that gives the density its tails
     breadth: Array | float
 
     def __call__(self, points: Array) -> Array:
+        return self.relative(points) - _constant(self.whitening)
+
+    def relative(self, points: Array) -> Array:
+        """Up to a constant, which holds the units of the unknowns: without it another unit changes no bit."""
+        return jnp.logaddexp(*self._parts(points))
+
+    def beyond(self, points: Array) -> Array:
+        """The share of the density at each point that is not the particles' own but the wide Gaussian's."""
+        kernels, wide = self._parts(points)
+        return jax.nn.sigmoid(wide - kernels)
+
+    def _parts(self, points: Array) -> tuple[Array, Array]:
         z = self.whitening.whiten(points)
-        d = z.shape[1]
-        constant = 0.5 * d * jnp.log(2 * jnp.pi) + self.whitening.log_det
         kernels = jax.nn.logsumexp(_log_kernels(z, self.centres, self.width) + self.log_weights, axis=1)
         # one wide Gaussian with a little of the mass: where an observation lies beyond the kernels, particles can
         # follow
-        wide = -0.5 * jnp.sum(z**2, axis=1) / self.breadth**2 - d * jnp.log(self.breadth)
-        return jnp.logaddexp(jnp.log1p(-self.defensive) + kernels, jnp.log(self.defensive) + wide) - constant
+        wide = -0.5 * jnp.sum(z**2, axis=1) / self.breadth**2 - z.shape[1] * jnp.log(self.breadth)
+        return jnp.log1p(-self.defensive) + kernels, jnp.log(self.defensive) + wide
+
+
+def _constant(whitening: Whitening) -> Array:
+    return 0.5 * whitening.mean.shape[0] * jnp.log(2 * jnp.pi) + whitening.log_det
 
 
 def _log_kernels(z: Array, centres: Array, width: Array) -> Array:
@@ -48,18 +72,26 @@ def _log_kernels(z: Array, centres: Array, width: Array) -> Array:
 
 
 def cloud_density(key: Array, cloud: Cloud, settings) -> CloudDensity:
-    """`cloud.family`: particles resampled from one ancestor share a number. A width is judged by leaving out the whole
-    family: copies of a particle are no evidence that the density is narrow."""
+    return judged_density(key, cloud, settings, cloud.log_weights)[0]
+
+
+def judged_density(key: Array, cloud: Cloud, settings, log_chances: Array) -> tuple[CloudDensity, Judges]:
+    """The density, and how likely the particles are by it out of sample.
+
+    Of many particles some become centres, each with a chance that `log_chances` gives, and with a weight that makes up
+    for it. `cloud.family`: particles resampled from one ancestor share a number. A width is judged by leaving out the
+    whole family: copies of a particle are no evidence that the density is narrow."""
     points, log_weights, family = cloud.points, normalised(cloud.log_weights), cloud.family
     n = points.shape[0]
     whitening = whitening_of(points, jnp.exp(log_weights), shrink=False)
     centres, centre_weights, centre_family = whitening.whiten(points), log_weights, family
+    origin = jnp.arange(n)
     if n > MAX_CENTRES:
-        some = systematic(key, log_weights, MAX_CENTRES)
-        centres, centre_family = centres[some], family[some]
-        centre_weights = jnp.full(MAX_CENTRES, -jnp.log(MAX_CENTRES), points.dtype)
-        equal = jnp.full(MAX_CENTRES, 1 / MAX_CENTRES, points.dtype)
-        centres = whitening_of(centres, equal, shrink=False).whiten(centres)  # the moments of all, not of some
+        origin = systematic(key, log_chances, MAX_CENTRES)
+        centres, centre_family = centres[origin], family[origin]
+        centre_weights = normalised(log_weights[origin] - log_chances[origin])
+        # the moments of all, not of some
+        centres = whitening_of(centres, jnp.exp(centre_weights), shrink=False).whiten(centres)
 
     stride = max(1, centres.shape[0] // MAX_JUDGES)
     judges, judge_family = centres[::stride], centre_family[::stride]
@@ -86,4 +118,6 @@ def cloud_density(key: Array, cloud: Cloud, settings) -> CloudDensity:
     loss = behind @ share
     error = jnp.sqrt((behind - loss[:, None]) ** 2 @ share**2)
     width = jnp.max(jnp.where(loss <= settings.slack * error, widths, 0.0))
-    return CloudDensity(whitening, centres, centre_weights, width, settings.defensive, settings.breadth)
+    density = CloudDensity(whitening, centres, centre_weights, width, origin, settings.defensive, settings.breadth)
+    chosen = scores[jnp.argmax(widths == width)] - _constant(whitening)
+    return density, Judges(points[origin[::stride]], share, others, chosen)

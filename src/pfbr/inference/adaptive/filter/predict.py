@@ -9,7 +9,7 @@ from pfbr.inference.adaptive.filter.model import FilterModel
 from pfbr.inference.adaptive.filter.noise import transition_normals
 from pfbr.particles.qmc import MAX_SOBOL_DIM, draw_prior
 
-MAX_QUASI = 4096  # beyond, noise averages out by itself and the set would be a large constant
+MAX_QUASI = 1024  # beyond, noise averages out by itself, and the time is better spent on more particles
 
 
 def first_cloud(key: Array, model: FilterModel, num_particles: int) -> Cloud:
@@ -20,24 +20,29 @@ def first_cloud(key: Array, model: FilterModel, num_particles: int) -> Cloud:
 def predict(key: Array, model, cloud: Cloud, dt, conditions, *, match: bool = True) -> Cloud:
     """Every particle moved by the dynamics; no time, no move."""
     n = cloud.points.shape[0]
-    if match and model.offers("transition_from_normal") and n <= MAX_QUASI and model.dim <= MAX_SOBOL_DIM:
-        noise = transition_normals(key, cloud.points, cloud.weights)
+    if model.offers("transition_from_normal"):
+        quasi = match and n <= MAX_QUASI and model.dim <= MAX_SOBOL_DIM
+        noise = transition_normals(key, cloud.points, cloud.weights) if quasi else _normals(key, cloud.points)
         moved = jax.vmap(lambda x, z: model.transition_from_normal(x, z, dt, conditions))(cloud.points, noise)
     else:
         moved = jax.vmap(lambda k, x: model.sample_transition(k, x, dt, conditions))(
             jax.random.split(key, n), cloud.points
         )
     predicted = jnp.where(jnp.asarray(dt) > 0, moved, cloud.points)
-    return Cloud(predicted, cloud.log_weights, cloud.family, jnp.arange(n))
+    return cloud.at(predicted)
 
 
 def redraw(key: Array, model, cloud: Cloud, dt, conditions, times: int) -> Array:
     """`times` further draws of the dynamics from each particle, independent, those of one particle together."""
     points = jnp.repeat(cloud.points, times, axis=0)
     if model.offers("transition_from_normal"):
-        noise = jax.random.normal(key, (points.shape[0], model.dim), points.dtype)
-        moved = jax.vmap(lambda x, z: model.transition_from_normal(x, z, dt, conditions))(points, noise)
+        moved = jax.vmap(lambda x, z: model.transition_from_normal(x, z, dt, conditions))(points, _normals(key, points))
     else:
         keys = jax.random.split(key, points.shape[0])
         moved = jax.vmap(lambda k, x: model.sample_transition(k, x, dt, conditions))(keys, points)
     return jnp.where(jnp.asarray(dt) > 0, moved, points)
+
+
+def _normals(key: Array, points: Array) -> Array:
+    """All from one key: a key for each particle takes as long again."""
+    return jax.random.normal(key, points.shape, points.dtype)

@@ -1,0 +1,159 @@
+"""Flow by what is left of a likelihood if that is all but exact, else let it in by shares: resample, move, look again.
+
+A flow is weighed by target over transported density, and Metropolis moves need a target, so both need the density
+before the observation: it comes from the predicted cloud alone (density.py), and so do its limits.
+"""
+
+import equinox as eqx
+import jax
+from jax import numpy as jnp
+from jaxtyping import Array
+
+from pfbr.inference.adaptive.filter.absorbed import FLOWED, TEMPERED, WEIGHED, Absorbed, absorbed
+from pfbr.inference.adaptive.filter.affine_flow import affine_flow
+from pfbr.inference.adaptive.filter.cloud import Cloud, resampled
+from pfbr.inference.adaptive.filter.settings import Settings
+from pfbr.inference.adaptive.filter.transitions import Before, PredictiveDensity, predictive_density
+from pfbr.particles.particles import ess
+from pfbr.particles.particles import normalise as normalised
+from pfbr.particles.resampling import systematic
+from pfbr.particles.tempering_share import tempering_share
+from pfbr.particles.whitening import whitening_of
+
+
+class _Progress(eqx.Module):
+    """The carry of the tempering loop."""
+
+    key: Array
+    done: Array  # the share of the log likelihood that is in
+    result: Absorbed
+
+
+def flow_or_temper(
+    key, cloud: Cloud, log_likelihood, value_and_score, settings: Settings, *, before: Before | None, noisy: bool
+) -> Absorbed:
+    """All of the likelihood absorbed by a cloud of at most `settings.tempered` particles, so that the time of a step is
+    bounded; the others become copies, which the next noise of the dynamics parts (without noise nothing would)."""
+    n, most = cloud.points.shape[0], settings.tempered
+    density_key, some_key, key = jax.random.split(key, 3)
+    # half of the chances by what an observation says: a rare mode that it speaks for must not go unseen
+    told = normalised(cloud.log_weights + log_likelihood(cloud.points))
+    log_chances = jnp.logaddexp(cloud.log_weights, jnp.where(jnp.isfinite(told), told, -jnp.inf)) - jnp.log(2.0)
+    density = predictive_density(density_key, cloud, before, settings, log_chances)
+    if n <= most or not noisy:
+        return _absorb_in_rounds(key, cloud, density, log_likelihood, value_and_score, settings)
+    chosen = systematic(some_key, log_chances, most)
+    log_weights = normalised(cloud.log_weights[chosen] - log_chances[chosen])
+    some = Cloud(cloud.points[chosen], log_weights, cloud.family[chosen], cloud.parent[chosen])
+    result = _absorb_in_rounds(key, some, density, log_likelihood, value_and_score, settings, copies=True)
+    copies = systematic(some_key, result.cloud.log_weights, n)
+    few = result.cloud
+    many = Cloud(few.points[copies], jnp.full(n, -jnp.log(n), few.points.dtype), copies, few.parent[copies])
+    return eqx.tree_at(lambda r: r.cloud, result, many)
+
+
+def _absorb_in_rounds(
+    key, cloud: Cloud, density: PredictiveDensity, log_likelihood, value_and_score, settings: Settings, copies=False
+) -> Absorbed:
+    """Until all is absorbed: stay if that is enough now, flow by all that is left if that is all but exact, else take
+    as much as leaves half the ESS, resample, move. Where there are copies in the cloud, they are moved in any case: an
+    ESS counts them as if they were apart."""
+    n = cloud.points.shape[0]
+
+    def body(progress: _Progress) -> _Progress:
+        key, temper_key = jax.random.split(progress.key)
+        done, left, result = progress.done, 1 - progress.done, progress.result
+        cloud = result.cloud
+        values = log_likelihood(cloud.points)
+        stay = cloud.log_weights + left * values
+        stay_ess = ess(stay)
+        apart = (result.rounds > 0) | (not copies)
+
+        def weigh():
+            gained = jax.nn.logsumexp(stay)
+            settled = cloud.at(cloud.points, stay - gained)
+            return jnp.ones(()), absorbed(settled, gained, result.move, 0, result.acceptance, density.kernels.width)
+
+        def flow_or_temper():
+            flow = affine_flow(
+                cloud.points, cloud.weights, lambda p: jax.tree.map(lambda v: left * v, value_and_score(p))
+            )
+            flowed = (
+                cloud.log_weights
+                + (density(flow.points) + log_likelihood(flow.points))
+                - (density(cloud.points) + done * values - flow.log_det)
+            )
+            flowed = jnp.where(jnp.isfinite(flowed), flowed, -jnp.inf)
+
+            def take_flow():
+                gained = jax.nn.logsumexp(flowed)
+                moved = cloud.at(flow.points, flowed - gained)
+                return jnp.ones(()), absorbed(moved, gained, FLOWED, 0, result.acceptance, density.kernels.width)
+
+            def temper():
+                share = tempering_share(cloud.log_weights, values, left, settings.temper * n, shortest=left / 20)
+                return _temper(temper_key, cloud, values, done, share, density, log_likelihood, settings)
+
+            fits = ess(flowed) > jnp.maximum(settings.flow * n, stay_ess)
+            # what the particles score where they are is rarely more than the evidence: a flow that scores far less has
+            # taken all of them to nowhere, where weights are equal too
+            sane = jax.nn.logsumexp(flowed) > jax.nn.logsumexp(stay) - 10
+            return jax.lax.cond(fits & sane & apart, take_flow, temper)
+
+        done, step = jax.lax.cond((stay_ess > settings.stay * n) & apart, weigh, flow_or_temper)
+        total = result.log_predictive + step.log_predictive
+        # the kind of the whole step is its least exact part
+        move = jnp.maximum(result.move, step.move)
+        step = Absorbed(
+            step.cloud, total, move, result.rounds + 1, step.acceptance, step.width, done < 1, step.error, step.beyond
+        )
+        return _Progress(key, done, step)
+
+    def unfinished(progress: _Progress):
+        return (progress.done < 1) & (progress.result.rounds < settings.rounds)
+
+    start = _Progress(key, jnp.zeros(()), absorbed(cloud, 0.0, WEIGHED))
+    result = jax.lax.while_loop(unfinished, body, start).result
+    beyond = result.cloud.weights @ density.beyond(result.cloud.points)
+    return eqx.tree_at(lambda r: r.beyond, result, beyond)
+
+
+class _Walker(eqx.Module):
+    points: Array
+    target: Array
+    accepted: Array
+
+
+def _temper(key, cloud: Cloud, values, done, share, density: PredictiveDensity, log_likelihood, settings: Settings):
+    """Resample by a share of the likelihood; random-walk Metropolis at three scales in the frame of the target."""
+    n, d = cloud.points.shape
+    resample_key, walk_key = jax.random.split(key)
+    tempered = cloud.log_weights + share * values
+    gained = jax.nn.logsumexp(tempered)
+    now = resampled(resample_key, cloud.points, tempered, cloud.parent)
+    frame = whitening_of(cloud.points, jnp.exp(normalised(tempered)), shrink=False)
+
+    def target(points):
+        value = density(points) + (done + share) * log_likelihood(points)
+        return jnp.where(jnp.isnan(value), -jnp.inf, value)
+
+    def walk(walker: _Walker, key):
+        size_key, noise_key, accept_key = jax.random.split(key, 3)
+        # far, middling and near: one of them fits, whatever the shape of the target
+        size = jax.random.choice(size_key, jnp.array([1.0, 0.3, 0.1]), (n, 1)) * 2 / jnp.sqrt(d)
+        proposed = walker.points + size * frame.vectors(jax.random.normal(noise_key, (n, d)))
+        value = target(proposed)
+        accept = jnp.log(jax.random.uniform(accept_key, (n,))) < value - walker.target
+        return (
+            _Walker(
+                jnp.where(accept[:, None], proposed, walker.points),
+                jnp.where(accept, value, walker.target),
+                walker.accepted + jnp.mean(accept) / settings.moves,
+            ),
+            None,
+        )
+
+    walker = _Walker(now.points, target(now.points), jnp.zeros(()))
+    walker, _ = jax.lax.scan(walk, walker, jax.random.split(walk_key, settings.moves))
+    moved = now.at(walker.points)
+    return done + share, absorbed(moved, gained, TEMPERED, 0, walker.accepted, density.kernels.width)
