@@ -5,9 +5,7 @@ reports came late, or were corrected, ends with the particles of one whose repor
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
-
-import equinox as eqx
+from typing import Any, NamedTuple
 
 from pfbr.errors import InputError
 from pfbr.inference.info import Info
@@ -15,7 +13,7 @@ from pfbr.inference.method import State
 from pfbr.inference.rows import Row
 
 
-class Report(eqx.Module):
+class Report(NamedTuple):
     """What came, and when: elapsed since the start. `timed`: whether the user said so, or one unit had to pass."""
 
     row: Row
@@ -23,7 +21,7 @@ class Report(eqx.Module):
     timed: bool
 
 
-class Position(eqx.Module):
+class Position(NamedTuple):
     """Where a stream stands: the particles, how many reports made them, the last one's time, their log evidence."""
 
     state: State
@@ -32,7 +30,7 @@ class Position(eqx.Module):
     log_evidence: float
 
 
-class Kept(eqx.Module):
+class Kept(NamedTuple):
     """A report that can still be changed, and everything as it was before it. None: an observation was taken back by
     its value, which is no report."""
 
@@ -44,7 +42,7 @@ class Kept(eqx.Module):
         return self.before.stage + 1
 
 
-class Replayed(eqx.Module):
+class Replayed(NamedTuple):
     """What is kept now, where the stream stands, and what the last step said."""
 
     kept: list[Kept]
@@ -52,12 +50,13 @@ class Replayed(eqx.Module):
     info: Info
 
 
+NOTHING = Info()  # what is said where no step was made
 Step = Callable[[Position, Report], tuple[Position, Info]]
 
 
 def replay(step: Step, kept: Sequence[Kept], begin: Position, reports: Iterable[Report]) -> Replayed:
     """The reports one after another from `begin`, behind those in `kept`. Pure: an error leaves all as it was."""
-    after, here, info = list(kept), begin, Info()
+    after, here, info = list(kept), begin, NOTHING
     for report in reports:
         moved, info = step(here, report)
         after.append(Kept(here, report))

@@ -3,9 +3,8 @@
 Missing values are told apart here: NaN becomes a finite number and a mask, so that no gradient ever sees it.
 """
 
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-import equinox as eqx
 import jax
 import numpy as np
 from jax import numpy as jnp
@@ -23,7 +22,7 @@ from pfbr.models.needs import all_needs, needs
 from pfbr.typing import Numbers
 
 
-class Row(eqx.Module):
+class Row(NamedTuple):
     """An observation without NaN, the mask of what was seen (None: all), the elapsed time, the inputs."""
 
     observation: Any

@@ -6,7 +6,6 @@ from collections import deque
 from functools import partial
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 
@@ -29,7 +28,7 @@ from pfbr.inference.saving import restored, saved
 from pfbr.inference.scoring import check_scorable, score_recorded, score_row, with_details
 from pfbr.inference.smoothing.result import Smoothed
 from pfbr.inference.smoothing.smooth import check_moves, checked_lag, smooth_kept
-from pfbr.inference.stepping import start_compiled, stepped
+from pfbr.inference.stepping import Stepper, start_compiled
 from pfbr.io.files import write_bytes
 from pfbr.models.base import Model, StateSpaceModel
 from pfbr.models.checks import checked_methods_of, checked_model
@@ -66,6 +65,7 @@ class Session:
         self.num_particles = checked_num_particles(num_particles, dim=int(model.dim))
         undo = checked_count("undo", undo, least=0, why="a number of past states to keep")
         self.method = as_method(method, self.model, history=history)
+        self._stepper = Stepper(self._key, self.method, self.model)
         self._unknowns = Unknowns.of(model)
         self._clock = Clock(start, time_unit)
         self._rows = RowReader(self.model)
@@ -247,7 +247,7 @@ class Session:
             raise InputError(f"{np.asarray(observation)} is not among the observations that this session has kept.")
         here, what = self._position(row), f"taking back {np.asarray(observation)}"
         model = InverseLikelihood(self.model)
-        state, info = stepped(self._key, -self.stage, self.method, model, here.state, row, what)
+        state, info = Stepper(self._key, self.method, model)(-self.stage, here.state, row, what)
         end = Position(state, self.stage - 1, here.now, here.log_evidence + _gained(info))
         return self._gone_to(Replayed([*self._past, Kept(here, None)], end, info))
 
@@ -268,7 +268,7 @@ class Session:
     def _next(self, here: Position, report: Report) -> tuple[Position, Info]:
         """One step on; nothing of the session changes. The number of the step is its place, and so is its key."""
         number, row = here.stage + 1, self._dated(report, here.now)
-        state, info = stepped(self._key, number, self.method, self.model, here.state, row, f"observation {number}")
+        state, info = self._stepper(number, here.state, row, f"observation {number}")
         now = max(here.now, report.at)
         return Position(state, number, now, here.log_evidence + _gained(info)), info
 
@@ -293,12 +293,13 @@ class Session:
         self._state, self.stage, self._clock.now, self.log_evidence = end.state, end.stage, end.now, end.log_evidence
 
     def _posterior(self, info: Info) -> Posterior:
-        if info.log_predictive is not None:
-            total = np.asarray(self.log_evidence)
-            info = eqx.tree_at(lambda i: i.log_evidence, info, total, is_leaf=lambda leaf: leaf is None)
         own = self._current().own
-        parameters = self.method.parameters(self.model, own)
-        return Posterior(self.method.particles(own), info, self._unknowns, parameters)
+        posterior = Posterior(
+            self._stepper.particles(own), info, self._unknowns, self._stepper.parameters(self.model, own)
+        )
+        if info.log_predictive is not None:
+            posterior.info.log_evidence = self.log_evidence  # summed in float64
+        return posterior
 
 
 def _gained(info: Info) -> float:
