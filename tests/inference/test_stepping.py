@@ -5,7 +5,7 @@ import numpy as np
 
 import pfbr
 from pfbr.inference import stepping
-from pfbr.models import GaussianMean
+from pfbr.models import GaussianMean, LinearDynamics
 
 STREAM = np.array([[0.4, -1.2], [0.9, 0.1], [-0.3, 0.8]], np.float32)
 
@@ -17,9 +17,10 @@ def updated(session):
 
 
 def test_sessions_of_one_structure_share_what_is_compiled_and_keep_their_own_numbers():
-    first = updated(pfbr.Session(GaussianMean(2, observation_std=1.0), method="gaussian", num_particles=32))
+    """Matrices of a model are its arrays; another system of the same size is another set of numbers, no more."""
+    first = updated(pfbr.Session(LinearDynamics.random(0, 2), method="gaussian", num_particles=32))
     known = len(stepping._compiled)
-    other = updated(pfbr.Session(GaussianMean(2, observation_std=0.5), method="gaussian", num_particles=32))
+    other = updated(pfbr.Session(LinearDynamics.random(1, 2), method="gaussian", num_particles=32))
     assert len(stepping._compiled) == known
     assert not np.allclose(first.mean(), other.mean(), atol=1e-3)
 
