@@ -7,6 +7,7 @@ it, so that the particles one looks at are weighted, which is never worse.
 
 import equinox as eqx
 import jax
+from jax import numpy as jnp
 
 from pfbr.baselines import edge
 from pfbr.flow.likelihood import Likelihood
@@ -36,8 +37,14 @@ class BootstrapSMC(Method):
         resample_key, move_key = jax.random.split(key)
         state = when_poor(state, self.threshold, lambda p: resample(resample_key, p, self.resampling))
         points = edge.predict(move_key, model, state.points)
-        log_weights = state.log_weights + Likelihood(model, observation).values(points)
-        info = Info(ess=ess(log_weights), log_predictive=jax.nn.logsumexp(log_weights))
+        values = Likelihood(model, observation).values(points)
+        log_weights = state.log_weights + values
+        info = Info(
+            ess=ess(log_weights),
+            log_predictive=jax.nn.logsumexp(log_weights),
+            possible=jnp.mean(jnp.isfinite(values)),
+            undefined=jnp.mean(jnp.isnan(values)),
+        )
         return Particles(points, normalise(log_weights)), info
 
     def particles(self, state: Particles) -> Particles:

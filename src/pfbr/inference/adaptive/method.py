@@ -110,6 +110,7 @@ class Adaptive(Method):
             log_predictive=said.log_predictive,
             flagged=said.flagged,
             move=jnp.asarray(FILTER_MOVES, jnp.int32)[said.move],
+            undefined=said.undefined,
             details={name: getattr(said, name) for name in FILTER_DETAILS},
         )
         return after, info

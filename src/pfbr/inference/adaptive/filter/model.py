@@ -68,6 +68,12 @@ def was_observed(conditions: Conditions) -> Bool[Array, ""]:
     return jnp.asarray(True) if conditions.observed is None else jnp.any(conditions.observed)
 
 
+def undefined_share(model: FilterModel, points: Points, observation: Observation, conditions: Conditions) -> Scalar:
+    """The share of the points at which the log likelihood is NaN: a fault of the model, which a session refuses."""
+    values = jax.vmap(lambda x: model.log_likelihood(x, observation, conditions))(points)
+    return jnp.mean(jnp.isnan(values), dtype=points.dtype)
+
+
 def log_likelihoods(
     model: FilterModel, points: Points, observation: Observation, conditions: Conditions
 ) -> PerParticle:

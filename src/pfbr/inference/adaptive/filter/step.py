@@ -9,7 +9,7 @@ from pfbr.inference.adaptive.filter.absorbed import SECOND_LOOK, Absorbed
 from pfbr.inference.adaptive.filter.cloud import Cloud, resampled
 from pfbr.inference.adaptive.filter.ensemble import PER_DIMENSION
 from pfbr.inference.adaptive.filter.lineage import Lineage, first_lineage
-from pfbr.inference.adaptive.filter.model import FilterModel, log_likelihoods, was_observed
+from pfbr.inference.adaptive.filter.model import FilterModel, log_likelihoods, undefined_share, was_observed
 from pfbr.inference.adaptive.filter.predict import first_cloud, predict, redraw
 from pfbr.inference.adaptive.filter.second_look import look_again, surprised
 from pfbr.inference.adaptive.filter.settings import Settings, without_noise
@@ -46,6 +46,7 @@ class FilterInfo(eqx.Module):
     surprised: Array
     error: Array  # of the mean, in standard deviations, by the lineage of the particles; 0 where it is not known
     beyond: Array  # the share of the cloud that no predicted particle vouches for
+    undefined: Array  # the share of the predicted particles at which the log likelihood is NaN
 
 
 def init(
@@ -151,5 +152,6 @@ def step(
         surprised=surprise,
         error=result.error,
         beyond=result.beyond,
+        undefined=undefined_share(model, predicted.points, observation, conditions),
     )
     return FilterState(cloud, log_evidence, state.count + 1, lineage, rested), info
