@@ -42,11 +42,13 @@ def session(kind: str = "static", **settings: Any) -> pfbr.Session:
 def stays(kind: str, observation: Any, settings: dict[str, Any] | None = None, **given: Any) -> None:
     """The attempt; whatever it raises, the session must be what it was."""
     target = session(kind, **(settings or {}))
+    fresh = target._state is None  # the first state may be made: it is the prior's, whatever comes
     before = (target.stage, target.log_evidence, target._clock.now, target._state, len(target._past))
     try:
         target.update(observation, **given)
     except PfbrError:
-        after = (target.stage, target.log_evidence, target._clock.now, target._state, len(target._past))
+        state = None if fresh else target._state
+        after = (target.stage, target.log_evidence, target._clock.now, state, len(target._past))
         assert all(a is b or a == b for a, b in zip(before, after, strict=True)), "the session has changed"
         raise
 
