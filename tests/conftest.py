@@ -1,5 +1,7 @@
 """How tests run: cheap compilation, checked shapes, bounded memory; and what several files share, made once."""
 
+import contextlib
+import ctypes
 import gc
 import os
 from pathlib import Path
@@ -71,16 +73,30 @@ if os.environ.get("PFBR_CHECK_SHAPES", "1") != "0":
 hypothesis.settings.register_profile("pfbr", derandomize=True, deadline=None, max_examples=50)
 hypothesis.settings.load_profile("pfbr")
 
-MOST_RESIDENT = 1.2e9  # bytes after a file at which compiled functions are dropped; a file may add half as much
+# bytes after a file, and after a test, at which compiled functions are dropped: a process stays below 2 GB
+MOST_AFTER_FILE, MOST_AFTER_TEST = 1.2e9, 1.7e9
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _bounded_memory():
-    """Compiled functions that no later file needs are let go, so that a process stays below 2 GB."""
+def _bounded_after_a_file():
+    """Compiled functions that no later file needs are let go."""
     yield
-    if resident_bytes() > MOST_RESIDENT:
+    _bound_memory(MOST_AFTER_FILE)
+
+
+@pytest.fixture(autouse=True)
+def _bounded_after_a_test():
+    """A table of hundreds of cases, each with a model of its own, would otherwise fill the machine."""
+    yield
+    _bound_memory(MOST_AFTER_TEST)
+
+
+def _bound_memory(most: float) -> None:
+    if resident_bytes() > most:
         jax.clear_caches()
         gc.collect()
+        with contextlib.suppress(OSError, AttributeError):  # what the allocator keeps for later goes back too
+            ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 def resident_bytes() -> float:

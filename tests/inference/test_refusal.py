@@ -27,6 +27,7 @@ def test_a_right_step_passes():
 WRONG = {
     "nan somewhere": (FINE, Info(undefined=np.array([0.0, 0.25, 0.0])), "observation 2 .*NaN at 25.0 %"),
     "impossible everywhere": (FINE, Info(possible=np.array([1.0, 1.0, 0.0])), "observation 3 .*−inf at every"),
+    "no evidence": (FINE, Info(log_predictive=np.array([0.3, -np.inf, -2.0])), "observation 2 .*−inf at every"),
     "particles lost": (
         three_stages(FINE.points.at[0, 1, 1].set(jnp.nan)),
         Info(),

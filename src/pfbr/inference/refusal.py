@@ -23,6 +23,8 @@ def faults(particles: Particles, info: Info) -> np.ndarray:
     """The fault of each step; arrays may lead with streams and stages."""
     finite = np.all(np.isfinite(np.asarray(particles.points)), axis=(-2, -1))
     found = np.where(finite, int(Fault.NONE), int(Fault.BROKEN))
+    if info.log_predictive is not None:  # what every method that weighs can tell
+        found = np.where(np.isneginf(np.asarray(info.log_predictive)), int(Fault.IMPOSSIBLE), found)
     if info.possible is not None:
         found = np.where(np.asarray(info.possible) <= 0, int(Fault.IMPOSSIBLE), found)
     if info.undefined is not None:

@@ -10,10 +10,10 @@ from jax import numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from pfbr.inference.history import Rows, empty_history
-from pfbr.inference.nested.inner import Clouds, InnerFilters, Seeds
+from pfbr.inference.nested.inner import Clouds, InnerFilters, Seeds, unravel
 from pfbr.inference.nested.stand_in import StandIn, no_stand_in
 from pfbr.models.base import Model
-from pfbr.models.conditions import Conditions, conditions_of
+from pfbr.models.conditions import Conditions, bind, conditions_of, unbound
 from pfbr.typing import Observation, PerParticle, Points, Scalar
 
 
@@ -91,8 +91,11 @@ class KeptRows(eqx.Module):
 
 def no_rows(model: Model, capacity: int, size: int) -> KeptRows:
     """An empty buffer for rows such as the one that the model is bound to, and `size` parameters."""
-    rows = empty_history(model, capacity).stored
-    rows = Rows(rows.observations, eqx.tree_at(lambda c: c.params, rows.conditions, None, is_leaf=lambda x: x is None))
+    given, params = conditions_of(model), unravel(model)(jnp.zeros(size))  # an observation may be made of parameters
+    example = Conditions(given.dt, given.time, given.inputs, given.observed, params)
+    rows = empty_history(bind(unbound(model), example, shape=getattr(model, "shape", None)), capacity).stored
+    seen = rows.conditions
+    rows = Rows(rows.observations, Conditions(seen.dt, seen.time, seen.inputs, seen.observed))
     zero = jnp.zeros((), jnp.int32)
     none = no_stand_in(int(model.dim), size)
     return KeptRows(rows, jnp.zeros(capacity, jnp.result_type(float)), zero, zero + 1, none, none, zero)
