@@ -106,11 +106,18 @@ def in_bytes(size: float) -> str:
     return f"{size:.3g} EB"
 
 
+# What NumPy is asked to read: of any other object that has items it would ask for items of items without end.
+_SEQUENCES = (list, tuple, int, float, complex, np.generic, np.ndarray, str, bytes, type(None))
+_PROTOCOLS = ("__array__", "__array_interface__", "__dlpack__", "__float__")
+
+
 def as_array(values: Numbers, name: str, *, gaps: bool = False) -> np.ndarray:
     """Real numbers in the precision in use; infinite ones are refused, and NaN where there may be no `gaps`."""
     try:
         if isinstance(values, np.ma.MaskedArray):  # masked is not observed
             values = np.ma.filled(values.astype(float), np.nan)
+        if not isinstance(values, _SEQUENCES) and not any(hasattr(values, name) for name in _PROTOCOLS):
+            raise InputError(f"`{name}` must be an array of numbers; got {type(values).__name__}.")
         given = np.asarray(values)
         if given.dtype.kind == "c":
             raise InputError(

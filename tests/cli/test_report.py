@@ -4,7 +4,7 @@ from tests.cli.commands import pfbr_command, refused
 
 
 def test_it_draws_the_page_again_from_records_alone(demo_directory, tmp_path):
-    for name in ("demo.json", "demo.npz"):
+    for name in ("two-modes.json", "two-modes.npz"):
         (tmp_path / name).write_bytes((demo_directory / name).read_bytes())
     result = pfbr_command("report", tmp_path)
     assert result.exit_code == 0, result.output
@@ -15,6 +15,6 @@ def test_it_draws_the_page_again_from_records_alone(demo_directory, tmp_path):
 
 def test_it_refuses_a_folder_without_records(tmp_path, demo_directory):
     refused(pfbr_command("report", tmp_path), "holds no records")
-    (tmp_path / "demo.json").write_bytes((demo_directory / "demo.json").read_bytes())
-    (tmp_path / "demo.npz").write_bytes((demo_directory / "demo.npz").read_bytes()[:1000])
+    (tmp_path / "two-modes.json").write_bytes((demo_directory / "two-modes.json").read_bytes())
+    (tmp_path / "two-modes.npz").write_bytes((demo_directory / "two-modes.npz").read_bytes()[:1000])
     refused(pfbr_command("report", tmp_path), "damaged or cut short")

@@ -21,7 +21,7 @@ def test_bad_files_are_refused_in_one_line_before_the_work(tmp_path):
     assert "lacks B" in refused("lds", "--system", str(system))
     assert "no file" in refused("lds", "--system", str(tmp_path / "none.npz"))
     system.write_bytes(b"not a file of arrays")
-    assert "not an .npz file" in refused("lds", "--system", str(system))
+    assert "cannot be read as .npz" in refused("lds", "--system", str(system))
     np.savez(system, A=np.eye(2), B=np.ones((3, 2)))
     np.save(streams, np.zeros((4, 5, 2)))
     assert "3" in refused("lds", "--system", str(system), "--observations", str(streams))  # three values, not two

@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 STOPPED = 130  # the exit status of what Ctrl-C has ended
@@ -23,20 +23,37 @@ def stoppable() -> Iterator[None]:
         return
     read, write = os.pipe()
     os.set_blocking(write, False)
-    before = {number: signal.signal(number, _interrupt) for number in _SIGNALS}
+    handler = _interrupting()
+    before = {number: signal.signal(number, handler) for number in _SIGNALS}
     woken = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     threading.Thread(target=_count, args=(read,), daemon=True).start()
     try:
         yield
     finally:
         signal.set_wakeup_fd(woken)
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, old in before.items():
+            signal.signal(number, old)
         os.close(write)  # the thread reads an end, and ends
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+def _interrupting() -> Callable[[int, FrameType | None], None]:
+    """A handler that raises the first time; Python may come to the second signal before the thread does."""
+    seen: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        seen.append(number)
+        if len(seen) > 1:
+            _end()
+        raise KeyboardInterrupt
+
+    return interrupt
+
+
+def _end() -> None:
+    from pfbr.io.files import remove_unfinished
+
+    remove_unfinished()
+    os._exit(STOPPED)
 
 
 def _count(read: int) -> None:
@@ -44,8 +61,5 @@ def _count(read: int) -> None:
     while byte := os.read(read, 1):
         seen += byte[0] in _SIGNALS
         if seen > 1:
-            from pfbr.io.files import remove_unfinished
-
-            remove_unfinished()
-            os._exit(STOPPED)
+            _end()
     os.close(read)

@@ -44,7 +44,7 @@ def _drawn(directory: Path) -> Path:
         from pfbr.reporting.comparison_figure import comparison_figure
 
         return comparison_figure(directory)
-    if not (directory / "demo.json").exists():
+    if not (directory / "two-modes.json").exists():
         from pfbr.paper import registry
 
         if registry.is_run(directory):
