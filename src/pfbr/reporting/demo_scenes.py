@@ -16,10 +16,12 @@ SHOWN_ROWS = (1, 5, 20)
 NAMES = {
     "pfbr": "pfbr",
     "ibis": "IBIS",
+    "exact": "exact draws",
     "smc": "bootstrap particle filter",
     "enkf": "ensemble Kalman filter",
     "beacon": "beacons",
 }
+FARTHEST = 300.0  # metres from the first beacon that the map shows
 WIDE = 1.645  # standard deviations on each side of a 90 % band
 
 
@@ -51,7 +53,10 @@ def regression_scene(record: DemoRecord) -> Scene:
         "error of the posterior mean",
         "rows so far",
         "posterior standard deviations",
-        [Series(name, range(1, num + 1), _numbers(arrays[f"{name}_error"])) for name in ("pfbr", "ibis", "exact")],
+        [
+            Series(name, range(1, num + 1), _numbers(arrays[f"{name}_error"]), label=NAMES[name])
+            for name in ("pfbr", "ibis", "exact")
+        ],
         y_scale="log",
     )
     error = Chooser(
@@ -104,7 +109,7 @@ def tracking_scene(record: DemoRecord) -> Scene:
         "error of the posterior mean",
         "reports so far",
         "posterior standard deviations",
-        [Series(name, steps, _numbers(errors[name])) for name in names],
+        [Series(name, steps, _numbers(errors[name]), label=NAMES[name]) for name in names],
         y_scale="log",
     )
     return Scene(
@@ -155,6 +160,7 @@ def _line_chart(arrays, m: int) -> Chart:
 
 def _map(arrays, settings) -> Chart:
     def dots(name: str, places: np.ndarray) -> Series:
+        places = places[np.all(np.abs(places[:, :2]) < FARTHEST, axis=1)]  # a filter that ran away is told in the table
         return Series(name, _numbers(places[:, 0]), _numbers(places[:, 1]), label=NAMES[name], marks=True)
 
     track = arrays["states"]
