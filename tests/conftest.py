@@ -52,6 +52,7 @@ EDGE = {
     "pfbr.inference.tables",
     "pfbr.inference.run",
     "pfbr.inference.session",
+    "pfbr.inference.saved_parts",
     "pfbr.inference.session_file",
     "pfbr.inference.to_arviz",
     "pfbr.inference.to_xarray",

@@ -196,6 +196,7 @@ ASKED_IN = {
     "inference.posterior": "inference/test_draws.py",
     "inference.pretrained.catalogue": "inference/test_golden.py",
     "inference.provenance": "inference/test_operator_file.py",
+    "inference.saved_parts": "inference/test_session_file.py",
     "inference.saving": "inference/test_session_file.py",
     "inference.frame_trace": "inference/test_run_streams.py",
     "inference.streams": "inference/test_run_streams.py",

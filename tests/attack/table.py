@@ -2,12 +2,12 @@
 
 import zlib
 
-from tests.attack import commands, data_files, disk, models, observations, operator_files, settings
+from tests.attack import commands, data_files, disk, models, observations, operator_files, session_files, settings
 from tests.attack.case import Case
 
 GROUPS: dict[str, list[Case]] = {
     module.GROUP: module.CASES
-    for module in (models, observations, settings, operator_files, data_files, commands, disk)
+    for module in (models, observations, settings, operator_files, session_files, data_files, commands, disk)
 }
 CASES = [case for cases in GROUPS.values() for case in cases]
 # One case in so many is in `make test`: more where a case costs nothing.

@@ -222,9 +222,9 @@ def test_a_file_that_is_not_whole_or_not_ours_is_refused(tmp_path):
         ({"method": {"kind": "Adaptive", "settings": {}}}, "keeps other arrays"),
         ({"method": 3}, "method"),
         ({"num_particles": 17}, "keeps other arrays"),
-        ({"num_particles": "many"}, "cannot read"),
+        ({"num_particles": "many"}, "must be a whole number"),
         ({"stages": [1, 2, 3]}, "cannot read|other arrays"),
-        ({"fingerprint": None}, "cannot read"),
+        ({"fingerprint": None}, "`fingerprint` must be a table"),
     ]:
         with pytest.raises(FileError, match=message):
             pfbr.Session.from_bytes(claiming(data, **header), MODEL)

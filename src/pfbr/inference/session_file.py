@@ -8,24 +8,47 @@ import dataclasses
 import os
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 from jax import numpy as jnp
 
-from pfbr.errors import FileError, InputError, PfbrError
+from pfbr.errors import InputError
 from pfbr.inference.described import describe, rebuild
-from pfbr.inference.fingerprint import Fingerprint, differences
-from pfbr.inference.method import Method, State, start
+from pfbr.inference.fingerprint import Fingerprint
+from pfbr.inference.method import Method
 from pfbr.inference.replay import Kept, Position, Report
 from pfbr.inference.rows import Row
-from pfbr.io import containers, sparse, trees
+from pfbr.inference.saved_parts import (
+    LAYOUT,
+    TRUTH,
+    check_model,
+    check_numbers,
+    check_particles,
+    checked,
+    described_fingerprint,
+    described_key,
+    described_moment,
+    described_row,
+    filled_state,
+    named_shapes,
+    rebuilt_fingerprint,
+    rebuilt_key,
+    rebuilt_moment,
+    rebuilt_row,
+    state_skeleton,
+)
+from pfbr.io import containers, sparse
+from pfbr.io.schema import TABLE, Kind, Optional, listing, maybe, whole
 from pfbr.models.base import Model
 from pfbr.version import VERSION
 
-LAYOUT = 1  # of what stands in a file; a change that older files cannot be read with gets the next number
-ROW = ("observation", "observed", "dt", "inputs")
-PRINT = ("points", "params", "observations", "values")
+FIELDS: dict[str, Kind | Optional] = {
+    "num_particles": whole(),
+    "undo": whole(),
+    "stages": Kind("a list of counts in order", lambda v: listing(whole()).holds(v) and v == sorted(v)),
+    "reports": listing(maybe(TABLE)),
+    "scores": TRUTH,
+}
 
 
 @dataclasses.dataclass
@@ -88,16 +111,7 @@ def from_bytes(content: bytes, model: Model, source: str = "this session") -> Sa
 
 
 def _saved(header: dict[str, Any], arrays: dict[str, np.ndarray], model: Model, source: str) -> SavedSession:
-    check_origin(header, source)
-    try:
-        return _read(header, arrays, model, source)
-    except PfbrError:
-        raise
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise FileError(
-            f"{source} was saved by pfbr {header.get('pfbr')} in a way that this one ({VERSION}) cannot read "
-            f"({type(error).__name__}: {error}). Go on with that version, or begin again."
-        ) from None
+    return checked(header, FIELDS, source, lambda: _read(header, arrays, model, source))
 
 
 def _read(header: dict[str, Any], arrays: dict[str, np.ndarray], model: Model, source: str) -> SavedSession:
@@ -106,12 +120,14 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray], model: Model, s
     method = rebuild(header["method"], arrays, source)
     key = rebuilt_key(header["key"], arrays)
     example = rebuilt_row(header["example"], arrays, source)
-    num_particles, stages = int(header["num_particles"]), header["stages"]
+    num_particles, stages = header["num_particles"], header["stages"]
     reports = [rebuilt_report(one, arrays, source) for one in header["reports"]]
+    check_numbers(arrays["now"], "times", source)
+    check_numbers(arrays["log_evidence"], "sums of evidence", source)
     moments = []
     if example is not None and stages:
         skeleton = state_skeleton(method, model, num_particles, example)
-        shapes = {name: leaf.shape for name, leaf in _named_shapes(skeleton).items()}
+        shapes = {name: leaf.shape for name, leaf in named_shapes(skeleton).items()}
         current = sparse.unpacked(_without("state", arrays), shapes, source)
         kept = [
             sparse.unpacked(_without(f"past[{i}]", arrays), shapes, source, current) for i in range(len(stages) - 1)
@@ -120,19 +136,20 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray], model: Model, s
             [*kept, current], stages, arrays["now"], arrays["log_evidence"], strict=True
         ):
             state = filled_state(skeleton, leaves, header, source)
+            check_particles(method.particles(state.own), source)
             moments.append(Position(state, int(stage), float(now), float(gained)))
     return SavedSession(
         method,
         key,
         num_particles,
-        int(header["undo"]),
+        header["undo"],
         rebuilt_moment(header["start"]),
         header["time_unit"],
         example,
         moments[-1] if moments else None,
         [Kept(*one) for one in zip(moments[:-1], reports, strict=True)],
         fingerprint,
-        bool(header["scores"]),
+        header["scores"],
     )
 
 
@@ -149,98 +166,6 @@ def rebuilt_report(document: Any, arrays: dict[str, np.ndarray], source: str) ->
     row = rebuilt_row(document["row"], arrays, source)
     assert row is not None  # a report has one
     return Report(row, float(document["at"]), bool(document["timed"]))
-
-
-def check_origin(header: dict[str, Any], source: str) -> None:
-    """Refuse what this pfbr, or this precision, cannot go on with."""
-    if header.get("layout") != LAYOUT:
-        raise FileError(
-            f"{source} was saved by pfbr {header.get('pfbr')} in layout {header.get('layout')}; this one ({VERSION}) "
-            f"reads layout {LAYOUT}. Go on with that version."
-        )
-    precision = str(jnp.result_type(float))
-    if header.get("precision") != precision:
-        raise FileError(
-            f"{source} was saved in {header.get('precision')}, and this process computes in {precision}: set JAX's "
-            "`jax_enable_x64` as it was."
-        )
-
-
-def check_model(model: Model, fingerprint: Fingerprint, name: str, source: str) -> None:
-    """Refuse another model than the one that was saved with, and say what differs."""
-    found = differences(model, fingerprint)
-    if found:
-        raise InputError(
-            f"`model` is not the one that {source} was saved with (a {name}): {'; '.join(found[:3])}. Restore with "
-            "that model, or begin a new session with this one."
-        )
-
-
-def state_skeleton(method: Method, model: Model, num_particles: int, example: Row) -> State:
-    """The structure of a state, with shapes in place of arrays."""
-    conditions = jax.tree.map(jnp.asarray, example.conditions(model))
-    begin = lambda key: start(key, method, model, num_particles, conditions, np.shape(example.observation))
-    return eqx.filter_eval_shape(begin, jax.random.key(0))
-
-
-def filled_state(skeleton: State, leaves: dict[str, np.ndarray], header: dict[str, Any], source: str) -> State:
-    wanted = {name: (leaf.shape, leaf.dtype.kind) for name, leaf in _named_shapes(skeleton).items()}
-    found = {name: (leaf.shape, leaf.dtype.kind) for name, leaf in leaves.items()}
-    if wanted != found:
-        differ = sorted(n for n in wanted.keys() | found.keys() if wanted.get(n) != found.get(n))
-        raise FileError(
-            f"{source} was saved by pfbr {header['pfbr']}, whose {header['method']['kind']} keeps other arrays than "
-            f"that of this one ({VERSION}): {', '.join(differ[:3])}. Go on with that version, or begin again."
-        )
-    return containers.filled(skeleton, leaves, source)
-
-
-def described_key(key: jax.Array, arrays: dict[str, np.ndarray]) -> str | None:
-    """The name of its generator; None for a key of JAX's old style."""
-    typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
-    arrays["key"] = np.asarray(jax.random.key_data(key) if typed else key)
-    return str(jax.random.key_impl(key)) if typed else None
-
-
-def rebuilt_key(generator: str | None, arrays: dict[str, np.ndarray]) -> jax.Array:
-    data = jnp.asarray(arrays["key"])
-    return data if generator is None else jax.random.wrap_key_data(data, impl=generator)
-
-
-def described_moment(time: Any) -> Any:
-    """A time as JSON: a number, or a date in words."""
-    return time if isinstance(time, float) else {"date": str(time)}
-
-
-def rebuilt_moment(document: Any) -> Any:
-    return np.datetime64(document["date"], "us") if isinstance(document, dict) else float(document)
-
-
-def described_fingerprint(fingerprint: Fingerprint, arrays: dict[str, np.ndarray]) -> Any:
-    parts = {name: trees.described(getattr(fingerprint, name), f"fingerprint.{name}", arrays) for name in PRINT}
-    return parts | {"row": described_row(fingerprint.row, "fingerprint.row", arrays)}
-
-
-def rebuilt_fingerprint(document: Any, arrays: dict[str, np.ndarray], source: str) -> Fingerprint:
-    parts = {name: jax.tree.map(jnp.asarray, trees.rebuilt(document[name], arrays, source)) for name in PRINT}
-    return Fingerprint(row=rebuilt_row(document["row"], arrays, source), **parts)
-
-
-def described_row(row: Row | None, name: str, arrays: dict[str, np.ndarray]) -> Any:
-    if row is None:
-        return None
-    return {field: trees.described(getattr(row, field), f"{name}.{field}", arrays) for field in ROW}
-
-
-def rebuilt_row(document: Any, arrays: dict[str, np.ndarray], source: str) -> Row | None:
-    if document is None:
-        return None
-    return Row(**{field: trees.rebuilt(document[field], arrays, source) for field in ROW})
-
-
-def _named_shapes(skeleton: Any) -> dict[str, Any]:
-    leaves = jax.tree_util.tree_leaves_with_path(skeleton)
-    return {jax.tree_util.keystr(path): leaf for path, leaf in leaves if hasattr(leaf, "shape")}
 
 
 def _prefixed(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

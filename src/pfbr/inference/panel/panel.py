@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from pfbr.checks import checked_count, checked_key, checked_num_particles
+from pfbr.checks import check_memory, checked_count, checked_key, checked_num_particles, shortened
 from pfbr.errors import InputError
 from pfbr.inference.clock import Clock
 from pfbr.inference.fingerprint import Fingerprint, fingerprint
@@ -53,6 +53,7 @@ class Panel:
     ):
         self.model = checked_methods_of(checked_model(model))
         self.capacity = checked_count("capacity", capacity, least=1, why="a number of streams")
+        check_memory(f"`capacity` = {shortened(self.capacity)}", 40 * self.capacity, "Make room for fewer streams.")
         self.num_particles = checked_num_particles(num_particles)
         self.method = as_method(method, self.model, history=history)
         self._unknowns = Unknowns.of(model)

@@ -9,19 +9,21 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from pfbr.errors import FileError, InputError, PfbrError
-from pfbr.inference import session_file
+from pfbr.errors import FileError, InputError
+from pfbr.inference import saved_parts
 from pfbr.inference.described import describe, rebuild
 from pfbr.inference.fingerprint import Fingerprint
 from pfbr.inference.method import Method, State
 from pfbr.inference.panel.stores import Store, make_stores
 from pfbr.inference.rows import Row
 from pfbr.io import containers, sparse, trees
+from pfbr.io.schema import TABLE, Kind, Optional, table_of, whole
 from pfbr.models.base import Model
 from pfbr.version import VERSION
 
 STANDING = ("number", "stage", "store", "now", "log_evidence")  # of each stream
 COUNTS = ("capacity", "num_particles", "numbers", "num_reports", "num_moved")
+FIELDS: dict[str, Kind | Optional] = {"counts": table_of(whole()), "streams": TABLE, "from_first": saved_parts.TRUTH}
 
 
 @dataclasses.dataclass
@@ -48,20 +50,20 @@ def to_bytes(saved: SavedPanel, model: Model) -> bytes:
     except InputError as error:
         raise InputError(f"an id cannot be kept in a file; texts, numbers and tuples of these can ({error})") from None
     header = {
-        "layout": session_file.LAYOUT,
+        "layout": saved_parts.LAYOUT,
         "pfbr": VERSION,
         "jax": jax.__version__,
         "precision": str(jnp.result_type(float)),
         "model": type(model).__name__,
         "method": describe(saved.method, arrays),
-        "key": session_file.described_key(saved.key, arrays),
+        "key": saved_parts.described_key(saved.key, arrays),
         "counts": saved.counts,
-        "start": None if saved.start is None else session_file.described_moment(saved.start),
+        "start": None if saved.start is None else saved_parts.described_moment(saved.start),
         "time_unit": saved.time_unit,
         "from_first": saved.from_first,
         "streams": streams,
-        "example": session_file.described_row(saved.example, "example", arrays),
-        "fingerprint": session_file.described_fingerprint(saved.fingerprint, arrays),
+        "example": saved_parts.described_row(saved.example, "example", arrays),
+        "fingerprint": saved_parts.described_fingerprint(saved.fingerprint, arrays),
     }
     for name in STANDING:
         arrays[f"standing.{name}"] = saved.standing[name]
@@ -80,46 +82,57 @@ def from_bytes(content: bytes, model: Model, source: str = "this panel") -> tupl
 
 
 def _saved(header: dict[str, Any], arrays: dict[str, np.ndarray], model: Model, source: str):
-    session_file.check_origin(header, source)
-    try:
-        return _read(header, arrays, model, source)
-    except PfbrError:
-        raise
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise FileError(
-            f"{source} was saved by pfbr {header.get('pfbr')} in a way that this one ({VERSION}) cannot read "
-            f"({type(error).__name__}: {error}). Go on with that version, or begin again."
-        ) from None
+    return saved_parts.checked(header, FIELDS, source, lambda: _read(header, arrays, model, source))
 
 
 def _read(header: dict[str, Any], arrays: dict[str, np.ndarray], model: Model, source: str):
-    fingerprint = session_file.rebuilt_fingerprint(header["fingerprint"], arrays, source)
-    session_file.check_model(model, fingerprint, header["model"], source)
+    fingerprint = saved_parts.rebuilt_fingerprint(header["fingerprint"], arrays, source)
+    saved_parts.check_model(model, fingerprint, header["model"], source)
     method = rebuild(header["method"], arrays, source)
-    counts = {name: int(header["counts"][name]) for name in COUNTS}
-    example = session_file.rebuilt_row(header["example"], arrays, source)
+    counts = {name: header["counts"][name] for name in COUNTS}
+    example = saved_parts.rebuilt_row(header["example"], arrays, source)
+    streams = trees.rebuilt(header["streams"], arrays, source)
     standing = {name: arrays[f"standing.{name}"] for name in STANDING}
+    _check_streams(streams, standing, counts, source)
     stores = [] if example is None else make_stores(method, model, counts["num_particles"], example, counts["capacity"])
+    if (standing["store"] >= max(len(stores), 1)).any():
+        raise FileError(f"{source} holds streams in a store that it does not have. Make it again.")
     states = []
     for number, store in enumerate(stores):
         here = int(np.sum(standing["store"] == number))
         prefix = f"states[{number}]"
         own = {name.removeprefix(prefix): leaf for name, leaf in arrays.items() if name.startswith(prefix)}
         states.append(_whole(store.skeleton, own, here, header, source))
+        saved_parts.check_particles(method.particles(states[-1].own), source)
     saved = SavedPanel(
         method,
-        session_file.rebuilt_key(header["key"], arrays),
+        saved_parts.rebuilt_key(header["key"], arrays),
         counts,
-        None if header["start"] is None else session_file.rebuilt_moment(header["start"]),
+        None if header["start"] is None else saved_parts.rebuilt_moment(header["start"]),
         header["time_unit"],
-        bool(header["from_first"]),
-        trees.rebuilt(header["streams"], arrays, source),
+        header["from_first"],
+        streams,
         standing,
         example,
         states,
         fingerprint,
     )
     return saved, stores
+
+
+def _check_streams(streams: Any, standing: dict[str, np.ndarray], counts: dict[str, int], source: str) -> None:
+    """Refuse ids that are none or come twice, and streams that stand where none can."""
+    known = isinstance(streams, list) and all(isinstance(name, Hashable) for name in streams)
+    if not known or len(set(streams)) != len(streams) or len(streams) > counts["capacity"]:
+        raise FileError(f"{source} holds streams whose ids are none, or come twice. Make it again.")
+    if any(numbers.shape != (len(streams),) for numbers in standing.values()):
+        raise FileError(f"{source} holds {len(streams)} streams and does not say where each stands. Make it again.")
+    for name in ("now", "log_evidence"):
+        saved_parts.check_numbers(standing[name], f"`{name}` of streams", source)
+    for name in ("number", "stage", "store"):
+        saved_parts.check_numbers(standing[name], f"`{name}` of streams", source, whole_from=0)
+    if len(np.unique(standing["number"])) != len(streams) or (standing["number"] >= counts["numbers"]).any():
+        raise FileError(f"{source} holds streams whose numbers cannot be told apart. Make it again.")
 
 
 def _flat(state: State) -> dict[str, np.ndarray]:

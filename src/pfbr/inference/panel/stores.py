@@ -15,7 +15,7 @@ import numpy as np
 from pfbr.errors import InputError
 from pfbr.inference.method import Method, State
 from pfbr.inference.rows import Row
-from pfbr.inference.session_file import state_skeleton
+from pfbr.inference.saved_parts import state_skeleton
 from pfbr.models.base import Model
 
 FIRST_ROWS = 128  # the smallest buffer; the adaptive method rounds up to as many
@@ -26,7 +26,13 @@ class Store:
 
     def __init__(self, method: Method, skeleton: State, rows: int, capacity: int):
         self.method, self.skeleton, self.rows = method, skeleton, rows
-        self.leaves = [np.zeros((capacity, *leaf.shape), leaf.dtype) for leaf in jax.tree.leaves(skeleton)]
+        try:  # room that nobody has written to costs nothing; more than the machine can even name is refused
+            self.leaves = [np.zeros((capacity, *leaf.shape), leaf.dtype) for leaf in jax.tree.leaves(skeleton)]
+        except (MemoryError, ValueError):
+            raise InputError(
+                f"{capacity} streams with such states are more than this machine can hold: a smaller `capacity`, "
+                "`num_particles` or `history`."
+            ) from None
         self._free: list[int] = []
         self._next = 0
 
