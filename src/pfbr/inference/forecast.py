@@ -5,6 +5,7 @@ stream has the number 2³¹, so that forecasting changes nothing of a session, t
 a longer horizon begins with the shorter one's draws.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -16,6 +17,8 @@ from jaxtyping import Array
 from pfbr.checks import checked_count
 from pfbr.errors import InputError, ModelError
 from pfbr.inference.clock import Clock, moments_since
+from pfbr.inference.display import html, plots
+from pfbr.inference.display.columns import Column, clock_words, columns
 from pfbr.inference.draws import Draws
 from pfbr.inference.method import Method, State
 from pfbr.inference.rows import RowReader
@@ -64,6 +67,8 @@ class Forecast:
         beside = jax.tree.map(np.asarray, drawn.parameters)
         self.parameters = None if drawn.parameters is None else Draws(beside, weights[0])
         self._model = type(model).__name__
+        unknowns = Unknowns.of(model)
+        self._names = unknowns.names if unknowns else ()
 
     @property
     def observations(self) -> Draws:
@@ -76,6 +81,43 @@ class Forecast:
 
     def __len__(self) -> int:
         return len(self.times)
+
+    def plot(
+        self,
+        *,
+        names: Sequence[str] | None = None,
+        past: Any = None,
+        past_times: Any = None,
+        truth: Any = None,
+        axes: Any = None,
+    ) -> Any:
+        """A figure (matplotlib) of the observations to come, or of the states where the model draws none: median,
+        central 50 % and 90 %.
+
+        `past` are observations (T, …) that came before, drawn as dots at `past_times`, or one unit apart before the
+        forecast; `truth` is what then came (h, …). `axes` are yours to draw on.
+        """
+        x, label = plots.axis_of(self.times, len(self))
+        before: Any = None
+        if past is not None:
+            length = np.shape(past)[0]
+            back = np.arange(-length, 0)
+            step = back if x.dtype.kind != "M" else back * ((x[1] - x[0]) if len(x) > 1 else np.timedelta64(1, "D"))
+            before = x[0] + step if past_times is None else plots.axis_of(past_times, length)[0]
+        told = {"past": past, "past_times": before, "truth": truth}
+        return plots.paths(self._columns, x, x_label=label, names=names, axes=axes, **told)
+
+    @property
+    def _columns(self) -> list[Column]:
+        if self._observations is not None:
+            return columns(self._observations, "y")
+        return columns(self.states, "x", self._names)
+
+    def _repr_html_(self) -> str:
+        what = "states" if self._observations is None else "observations"
+        times = clock_words(self.times)
+        told = [f"{times[0]} to {times[-1]}", f"{self.states.weights.shape[1]} samples"]
+        return html.forecast_html(f"Forecast of {what}", told, self._columns, self.times)
 
     def __repr__(self) -> str:
         n = self.states.weights.shape[1]

@@ -121,6 +121,14 @@ class StreamsTrace(FrameTrace):
         one.times = None if self._table.times is None else self._table.times[mine]
         return one
 
+    def plot(self, **_: Any) -> Any:
+        raise InputError(
+            f"this trace holds {len(self._rows.ids)} streams: plot one, such as trace[{self._rows.ids[0]!r}].plot()."
+        )
+
+    def _repr_html_(self) -> None:
+        return None
+
     def __repr__(self) -> str:
         return f"StreamsTrace({len(self)} rows of {len(self._rows.ids)} streams)"
 

@@ -18,6 +18,7 @@ from jax import numpy as jnp
 from jaxtyping import Array, Int
 
 from pfbr.inference.info import Info, Move
+from pfbr.inference.progress import tell
 from pfbr.models.base import Model, has_observations
 from pfbr.models.conditions import Conditions, bind
 from pfbr.models.needs import all_needs
@@ -174,20 +175,33 @@ class Stream(eqx.Module):
 
 @eqx.filter_jit
 def record(
-    key: Key, method: Method, model: Model, stream: Stream | Observations, num_particles: int, keep: int = 0
+    key: Key,
+    method: Method,
+    model: Model,
+    stream: Stream | Observations,
+    num_particles: int,
+    keep: int = 0,
+    progress: bool = False,
 ) -> Recorded:
     """Run one stream from the start, compiled as one scan; inputs are trusted (see `pfbr.run` for the checked edge)."""
     stream = stream if isinstance(stream, Stream) else Stream(jnp.asarray(stream))
     begun = start(key, method, model, num_particles, _first(stream, model), stream.observations.shape[1:])
-    return _recorded(key, method, model, begun, stream, jnp.zeros((), jnp.int32), keep)
+    return _recorded(key, method, model, begun, stream, jnp.zeros((), jnp.int32), keep, progress)
 
 
 @eqx.filter_jit
 def record_on(
-    key: Key, method: Method, model: Model, begun: State, stream: Stream, stage: Any, keep: int = 0
+    key: Key,
+    method: Method,
+    model: Model,
+    begun: State,
+    stream: Stream,
+    stage: Any,
+    keep: int = 0,
+    progress: bool = False,
 ) -> Recorded:
     """Go on with a stream that has come to `stage`, compiled as one scan."""
-    return _recorded(key, method, model, begun, stream, stage, keep)
+    return _recorded(key, method, model, begun, stream, stage, keep, progress)
 
 
 class _Carried(eqx.Module):
@@ -196,7 +210,7 @@ class _Carried(eqx.Module):
 
 
 def _recorded(
-    key: Key, method: Method, model: Model, begun: State, stream: Stream, stage: Array, keep: int
+    key: Key, method: Method, model: Model, begun: State, stream: Stream, stage: Array, keep: int, progress: bool
 ) -> Recorded:
     length = stream.observations.shape[0]
     keep = min(keep, length)
@@ -210,6 +224,8 @@ def _recorded(
         if keep:
             kept = jax.tree.map(lambda buffer, leaf: buffer.at[index % keep].set(leaf), kept, carried.state)
         state, info = advance(step_key(key, number), method, model, carried.state, row.observations, given)
+        if progress:
+            tell(index, length)
         return _Carried(state, kept), (method.particles(state.own), info, method.parameters(model, state.own))
 
     steps = (jnp.arange(length, dtype=jnp.int32), stream)
@@ -219,11 +235,18 @@ def _recorded(
 
 
 @eqx.filter_jit
-def record_many(key: Key, method: Method, model: Model, streams: Stream | Observations, num_particles: int) -> Recorded:
+def record_many(
+    key: Key,
+    method: Method,
+    model: Model,
+    streams: Stream | Observations,
+    num_particles: int,
+    progress: bool = False,
+) -> Recorded:
     """Many streams (S, T, …) at once, each with a key of its own."""
     streams = streams if isinstance(streams, Stream) else Stream(jnp.asarray(streams))
     keys = jax.vmap(lambda s: jax.random.fold_in(key, s))(jnp.arange(streams.observations.shape[0]))
-    return jax.vmap(lambda k, one: record(k, method, model, one, num_particles))(keys, streams)
+    return jax.vmap(lambda k, one: record(k, method, model, one, num_particles, 0, progress))(keys, streams)
 
 
 def _first(stream: Stream, model: Model) -> Conditions:

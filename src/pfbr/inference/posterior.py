@@ -1,50 +1,22 @@
 """What is believed after an observation, and after each of a recorded stream: NumPy out, JAX inside."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
 from pfbr.errors import InputError
+from pfbr.inference.display import html, plots
+from pfbr.inference.display.columns import Column, columns
 from pfbr.inference.draws import Draws
-from pfbr.inference.info import FIELDS, Info, Move
+from pfbr.inference.info import FIELDS, Info
+from pfbr.inference.said import Said, short
 from pfbr.inference.smoothing.result import Smoothed
 from pfbr.models.unknowns import Unknowns
 from pfbr.particles.particles import Particles, weighted_cov
 from pfbr.typing import Numbers
-
-
-class Said:
-    """An `Info` as plain numbers, or arrays over stages: `info.ess`, `info.flagged`, `info.log_predictive` …"""
-
-    ess: Any
-    pareto_k: Any
-    log_predictive: Any
-    log_evidence: Any
-    flagged: Any
-    exact: Any
-    move: Any
-    possible: Any
-    undefined: Any
-    details: dict[str, Any]
-
-    def __init__(self, info: Info):
-        for name in FIELDS:
-            value = getattr(info, name)
-            setattr(self, name, None if value is None else _plain(np.asarray(value)))
-        if self.move is not None and np.ndim(self.move) == 0:
-            self.move = Move(int(self.move)).name.lower().replace("_", " ")
-        self.details = {name: _plain(np.asarray(value)) for name, value in info.details.items()}
-
-    def items(self) -> list[tuple[str, Any]]:
-        """Name and value of everything that the method said."""
-        own = [(name, getattr(self, name)) for name in FIELDS]
-        return [(name, value) for name, value in (*own, *self.details.items()) if value is not None]
-
-    def __repr__(self) -> str:
-        return f"Info({', '.join(f'{name}={_short(value)}' for name, value in self.items())})"
 
 
 class Posterior:
@@ -109,9 +81,27 @@ class Posterior:
         """E[function(x)] for a function of one x, written with NumPy or JAX."""
         return self._draws.expectation(function)
 
+    def plot(self, *, names: Sequence[str] | None = None, truth: Any = None, axes: Any = None) -> Any:
+        """A figure (matplotlib) with the density of each unknown, or of those in `names`, on `axes` of yours if given.
+
+        `truth`, where it is known: a dict by name, or an array in their order.
+        """
+        return plots.marginals(self._columns, names=names, axes=axes, truth=truth)
+
+    @property
+    def _columns(self) -> list[Column]:
+        beside = [] if self.parameters is None else columns(self.parameters, "parameters")
+        return columns(self._draws, "x", self._unknowns.names if self._unknowns else ()) + beside
+
+    def _repr_html_(self) -> str:
+        n, d = self.particles.shape
+        return html.posterior_html(
+            f"Posterior of {d} unknowns", [f"{n} particles", *self.info.in_words()], self._columns
+        )
+
     def __repr__(self) -> str:
         n, d = self.particles.shape
-        return f"Posterior({n} particles in {d}-d, mean {_short(self.mean())})"
+        return f"Posterior({n} particles in {d}-d, mean {short(self.mean())})"
 
 
 class Trace:
@@ -213,6 +203,28 @@ class Trace:
         parameters = jax.tree.map(lambda leaf: leaf[stage], self._parameters)
         return Posterior(own, _at(self._info, stage), self._unknowns, parameters)
 
+    def plot(self, *, names: Sequence[str] | None = None, truth: Any = None, axes: Any = None) -> Any:
+        """A figure (matplotlib) of each unknown over the stream: median, central 50 % and 90 %.
+
+        `names` picks some of them; `truth`, where it is known, is an array (T, …) or a dict of them; `axes` are
+        yours to draw on.
+        """
+        if self.particles.ndim != 3:
+            raise InputError("this trace holds several streams: run one, or take `trace[id]`, and plot that.")
+        x, label = plots.axis_of(self.times, len(self))
+        return plots.paths(self._columns, x, x_label=label, names=names, axes=axes, truth=truth)
+
+    @property
+    def _columns(self) -> list[Column]:
+        beside = [] if self.parameters is None else columns(self.parameters, "parameters")
+        return columns(self._draws, "x", self._unknowns.names if self._unknowns else ()) + beside
+
+    def _repr_html_(self) -> str | None:
+        if self.particles.ndim != 3:
+            return None  # several streams: the line of text says enough
+        stages, n, d = self.particles.shape
+        return html.path_html(f"{stages} posteriors of {d} unknowns", [f"{n} particles"], self._columns, self.times)
+
     def __repr__(self) -> str:
         return f"Trace({' x '.join(map(str, self.particles.shape))}: streams, stages, particles, unknowns)"
 
@@ -224,15 +236,3 @@ def _parts(particles: Particles):
 def _at(info: Info, stage: int) -> Info:
     picked = {name: None if getattr(info, name) is None else getattr(info, name)[stage] for name in FIELDS}
     return Info(**picked, details={name: value[stage] for name, value in info.details.items()})
-
-
-def _plain(value: np.ndarray) -> Any:
-    return value.item() if value.ndim == 0 else value
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{name}: {_short(one)}" for name, one in value.items()) + "}"
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return np.array2string(value, precision=3, threshold=8) if isinstance(value, np.ndarray) else str(value)

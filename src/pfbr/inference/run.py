@@ -15,6 +15,7 @@ from pfbr.inference.frame_trace import FrameTrace
 from pfbr.inference.method import Method, record, record_many
 from pfbr.inference.method import start as first_state
 from pfbr.inference.posterior import Trace
+from pfbr.inference.progress import shown
 from pfbr.inference.refusal import in_words, refuse_without_posterior
 from pfbr.inference.registry import as_method
 from pfbr.inference.replay import Position, Replayed
@@ -46,6 +47,7 @@ def run(
     start: Any = 0.0,
     time_unit: str | None = None,
     smooth: bool = False,
+    progress: bool = False,
     by: str | None = None,
     time: str | None = None,
     observation: str | Sequence[str] | None = None,
@@ -54,7 +56,7 @@ def run(
 
     NaN stands for what was not observed. `times` and `inputs` lead as the observations do. A single stream gives the
     particles that a `Session` with the same key gives, and `trace.session` goes on live from its end. With `smooth`,
-    `trace.smoothed` has every state given all of the stream.
+    `trace.smoothed` has every state given all of the stream. With `progress`, a bar shows how far it is.
 
     Of a frame (pandas, polars, pyarrow) `observation`, `inputs`, `time` and `by` name columns; `by` tells streams
     apart, each with a posterior of its own. Rows are taken in order of time within each stream; `start="first"` puts
@@ -64,7 +66,7 @@ def run(
     if is_frame(observations):
         table = read_frame(observations, by=by, time=time, observation=observation, inputs=inputs)
         settings = {"method": method, "key": key, "num_particles": num_particles, "history": history}
-        return run_table(model, table, start=start, time_unit=time_unit, smooth=smooth, **settings)
+        return run_table(model, table, start=start, time_unit=time_unit, smooth=smooth, progress=progress, **settings)
     key, num_particles = checked_key(key), checked_num_particles(num_particles)
     model = checked_methods_of(checked_model(model))
     dim = int(model.dim)
@@ -75,8 +77,11 @@ def run(
     length = rows.observations.shape[1 if many else 0]
     checked_num_particles(num_particles, dim=dim, sets=length * (rows.observations.shape[0] if many else 1))
     chosen = as_method(method, model, history=history, rows=length)
-    said = record_many(key, chosen, model, rows, num_particles) if many else None
-    said = said or record(key, chosen, model, rows, num_particles, UNDO)
+    with shown(length, progress):
+        if many:
+            said = record_many(key, chosen, model, rows, num_particles, progress)
+        else:
+            said = record(key, chosen, model, rows, num_particles, UNDO, progress)
     refuse_without_posterior(said.particles, said.info, in_words)
     smoothed = smooth_run(key, model, rows, said, many=many) if smooth else None
     scored = partial(score_recorded, key, model, said, rows, stage=0, now=0.0)
@@ -104,15 +109,16 @@ def _resumed(session: Session, reader: RowReader, recorded: Replayed, row: Row) 
     return session
 
 
-def run_table(model: Model, table: Table, *, start: Any = 0.0, smooth: bool = False, **settings: Any) -> FrameTrace:
+def run_table(
+    model: Model, table: Table, *, start: Any = 0.0, smooth: bool = False, progress: bool = False, **settings: Any
+) -> FrameTrace:
     """The rows of a table, in order of time: one stream as any other, many in one scan."""
     rows = ordered(checked_methods_of(checked_model(model)), table)
     if table.streams is None:
         start = single_start(rows, table, start)
-        trace = run(
-            model, rows.observations, times=rows.times, inputs=rows.inputs, start=start, smooth=smooth, **settings
-        )
+        own: dict[str, Any] = {"times": rows.times, "inputs": rows.inputs, "start": start}
+        trace = run(model, rows.observations, smooth=smooth, progress=progress, **own, **settings)
         return FrameTrace.of(trace, table, rows)
     if smooth:
         raise InputError("`smooth` is for one stream: run the streams of a frame one by one.")
-    return run_streams(model, table, rows, start=start, **settings)
+    return run_streams(model, table, rows, start=start, progress=progress, **settings)

@@ -12,6 +12,7 @@ from pfbr.inference.clock import Clock
 from pfbr.inference.frame_trace import StreamsTrace, taken
 from pfbr.inference.method import Method, Stream
 from pfbr.inference.posterior import Trace
+from pfbr.inference.progress import shown
 from pfbr.inference.refusal import refuse_without_posterior
 from pfbr.inference.registry import as_method
 from pfbr.inference.rows import RowReader
@@ -36,6 +37,7 @@ def run_streams(
     history: int,
     start: Any,
     time_unit: str | None,
+    progress: bool = False,
 ) -> StreamsTrace:
     """The posteriors after every row of every stream."""
     key, num_particles = checked_key(key), checked_num_particles(num_particles)
@@ -45,7 +47,8 @@ def run_streams(
         read = Stream(read.observations, jnp.asarray(dt, jnp.result_type(float)), read.inputs, read.observed)
     longest = int(rows.lengths.max())
     chosen = as_method(method, model, history=history, rows=ROOM * 2 ** max(0, int(np.ceil(np.log2(longest / ROOM)))))
-    said = record_streams(key, chosen, model, read, rows.stream, num_particles)
+    with shown(len(rows.stream), progress):
+        said = record_streams(key, chosen, model, read, rows.stream, num_particles)
     refuse_without_posterior(said.particles, said.info, lambda index: _in_words(table, rows, int(index[0])))
     info = said.info
     if info.log_predictive is not None:

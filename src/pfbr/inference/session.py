@@ -20,6 +20,7 @@ from pfbr.inference.from_draws import prior_from_draws
 from pfbr.inference.info import Info
 from pfbr.inference.method import Method, State, record_on
 from pfbr.inference.posterior import Posterior, Trace
+from pfbr.inference.progress import shown
 from pfbr.inference.refusal import refuse_without_posterior
 from pfbr.inference.registry import as_method
 from pfbr.inference.replay import Kept, Position, Replayed, Report, find, replay, with_late, with_other, without
@@ -110,11 +111,13 @@ class Session:
         more = self._score(here, report) if self._scores else {}
         return self._gone_to(replay(self._next, list(self._past), here, [report]), more)
 
-    def update_many(self, observations: Numbers, *, times: Any = None, inputs: Any = None) -> Trace:
+    def update_many(
+        self, observations: Numbers, *, times: Any = None, inputs: Any = None, progress: bool = False
+    ) -> Trace:
         """Catch up on a stream (T, …) in one compiled scan: the particles that as many updates give.
 
         `times` and `inputs` lead as the observations do; times go on from the last one. Where a row is refused, the
-        error names it and nothing has changed.
+        error names it and nothing has changed. With `progress`, a bar shows how far it is.
         """
         stream, many = self._rows.read_stream(observations, times=times, inputs=inputs, clock=self._clock)
         if many:
@@ -122,7 +125,8 @@ class Session:
         at = times_of(self._clock, times, stream.observations.shape[0])
         begin = self._position(row_at(stream, 0))
         number, keep = np.asarray(self.stage, np.int32), self._past.maxlen or 0
-        said = record_on(self._key, self.method, self.model, begin.state, stream, number, keep)
+        with shown(len(stream.observations), progress):
+            said = record_on(self._key, self.method, self.model, begin.state, stream, number, keep, progress)
         refuse_without_posterior(said.particles, said.info, lambda index: f"row {int(index[0]) + 1} of the table")
         scored = partial(score_recorded, self._key, self.model, said, stream, stage=self.stage, now=self._clock.now)
         done = caught_up(said, stream, at, times is not None, begin)
@@ -194,6 +198,10 @@ class Session:
     def posterior(self) -> Posterior:
         """The current posterior, before or after any update."""
         return self._posterior(Info())
+
+    def plot(self, *, names: Any = None, truth: Any = None, axes: Any = None) -> Any:
+        """A figure (matplotlib) of the current posterior: the density of each unknown, or of those in `names`."""
+        return self.posterior.plot(names=names, truth=truth, axes=axes)
 
     def save(self, path: str | os.PathLike, *, undo: bool = True) -> None:
         """Write the session to one file, whole or not at all, to go on from there bit for bit.

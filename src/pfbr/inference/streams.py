@@ -13,6 +13,7 @@ from jax import numpy as jnp
 
 from pfbr.inference.info import Info
 from pfbr.inference.method import Given, Method, State, Stream, advance, start, step_key
+from pfbr.inference.progress import report
 from pfbr.models.base import Model
 from pfbr.models.conditions import Conditions
 from pfbr.models.needs import all_needs
@@ -55,6 +56,7 @@ def record_streams(
         chunk = jax.tree.map(lambda leaf, begin=begin: leaf[begin : begin + CHUNK], padded)
         state, said = _chunk(key, method, model, state, chunk, num_particles)
         parts.append(jax.tree.map(np.asarray, said))
+        report(min(begin + CHUNK, length))
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:length], *parts)
 
 

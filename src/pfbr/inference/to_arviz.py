@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from pfbr.errors import InputError
+from pfbr.inference.display.columns import time_coordinate
 from pfbr.inference.draws import Draws, systematic_indices
 from pfbr.inference.frame_trace import StreamsTrace
 from pfbr.inference.posterior import Posterior, Trace
-from pfbr.inference.to_xarray import named_leaves, time_coordinate
+from pfbr.inference.to_xarray import named_leaves
 
 
 def to_arviz(result: Posterior | Trace, *, name: str = "x", stage: int = -1) -> Any:

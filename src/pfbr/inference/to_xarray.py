@@ -1,6 +1,5 @@
 """A recorded stream, or many, as an xarray Dataset: labelled by real times and by the names of streams."""
 
-import datetime
 import importlib
 from typing import Any
 
@@ -8,6 +7,7 @@ import jax
 import numpy as np
 
 from pfbr.errors import InputError
+from pfbr.inference.display.columns import time_coordinate
 from pfbr.inference.frame_trace import StreamsTrace
 from pfbr.inference.posterior import Trace
 
@@ -34,16 +34,6 @@ def to_xarray(trace: Trace, *, name: str = "x") -> Any:
         free = key if key not in variables else f"info.{key}"
         variables[free] = ((*lead, *_inner(key, told, len(lead))), told)
     return xarray.Dataset(variables, coords)
-
-
-def time_coordinate(times: Any) -> np.ndarray | None:
-    """Times as numbers or as datetime64 (UTC); None where none came."""
-    if times is None:
-        return None
-    array = np.asarray(times)
-    if array.dtype.kind in "fiuM":
-        return array
-    return np.array([_moment(one) for one in array.reshape(-1)], "datetime64[us]").reshape(array.shape)
 
 
 def named_leaves(tree: Any, name: str) -> dict[str, np.ndarray]:
@@ -78,12 +68,6 @@ def _plain_ids(ids: list[Any]) -> bool:
 
 def _inner(key: str, values: np.ndarray, outer: int) -> tuple[str, ...]:
     return tuple(f"{key}_dim_{i}" for i in range(values.ndim - outer))
-
-
-def _moment(time: Any) -> np.datetime64:
-    if isinstance(time, datetime.datetime) and time.tzinfo is not None:
-        time = time.astimezone(datetime.UTC).replace(tzinfo=None)
-    return np.datetime64(time, "us")
 
 
 def _xarray() -> Any:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 import numpy as np
@@ -12,24 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from pfbr.inference.display.looks import GRID, INK, STYLE
 from pfbr.io.files import atomic
 from pfbr.reporting.parts import LOOKS, Chart, Drawing, Series
-
-INK, GRID = "#16181d", "#eceef1"
-STYLE: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9,
-    "axes.edgecolor": "#c9ccd3",
-    "axes.labelcolor": "#3b4049",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": "#5a606b",
-    "ytick.color": "#5a606b",
-    "xtick.major.size": 0,
-    "ytick.major.size": 0,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "pfbr",  # the same records give the same file
-}
 
 
 def draw_figure(directory: Path, name: str, charts: Sequence[Chart] | Drawing) -> list[Path]:

@@ -10,7 +10,8 @@ from jax import numpy as jnp
 from pfbr.errors import InputError
 from pfbr.inference.draws import Draws
 from pfbr.inference.info import FIELDS, Info
-from pfbr.inference.posterior import Posterior, Said
+from pfbr.inference.posterior import Posterior
+from pfbr.inference.said import Said
 from pfbr.models.unknowns import Unknowns
 from pfbr.particles.particles import Particles
 from pfbr.typing import Numbers

@@ -1,0 +1,1 @@
+"""How posteriors, traces and forecasts show themselves: in a notebook, and as figures."""

@@ -1,0 +1,58 @@
+"""What one step said about itself, as plain numbers, or arrays over stages."""
+
+from typing import Any
+
+import numpy as np
+
+from pfbr.inference.info import FIELDS, Info, Move
+
+
+class Said:
+    """An `Info` as plain numbers, or arrays over stages: `info.ess`, `info.flagged`, `info.log_predictive` …"""
+
+    ess: Any
+    pareto_k: Any
+    log_predictive: Any
+    log_evidence: Any
+    flagged: Any
+    exact: Any
+    move: Any
+    possible: Any
+    undefined: Any
+    details: dict[str, Any]
+
+    def __init__(self, info: Info):
+        for name in FIELDS:
+            value = getattr(info, name)
+            setattr(self, name, None if value is None else _plain(np.asarray(value)))
+        if self.move is not None and np.ndim(self.move) == 0:
+            self.move = Move(int(self.move)).name.lower().replace("_", " ")
+        self.details = {name: _plain(np.asarray(value)) for name, value in info.details.items()}
+
+    def items(self) -> list[tuple[str, Any]]:
+        """Name and value of everything that the method said."""
+        own = [(name, getattr(self, name)) for name in FIELDS]
+        return [(name, value) for name, value in (*own, *self.details.items()) if value is not None]
+
+    def __repr__(self) -> str:
+        return f"Info({', '.join(f'{name}={short(value)}' for name, value in self.items())})"
+
+    def in_words(self) -> list[str]:
+        """What a reader wants to know first about a single step."""
+        words = [] if self.ess is None else [f"effective sample size {self.ess:.0f}"]
+        words += [] if self.log_evidence is None else [f"log evidence {self.log_evidence:.4g}"]
+        words += [] if self.move is None else [str(self.move)]
+        return words + (["flagged: do not trust it"] if self.flagged else [])
+
+
+def _plain(value: np.ndarray) -> Any:
+    return value.item() if value.ndim == 0 else value
+
+
+def short(value: Any) -> str:
+    """A value in a few digits."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {short(one)}" for name, one in value.items()) + "}"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return np.array2string(value, precision=3, threshold=8) if isinstance(value, np.ndarray) else str(value)
