@@ -40,9 +40,9 @@ class FrameTrace(Trace):
 
     def columns(self, quantiles: Sequence[float] = QUANTILES) -> dict[str, np.ndarray]:
         """The summaries of `to_frame`, by name, one value for each row of the frame."""
-        found = _summaries("", self._draws, self._labels(), quantiles)
+        found = summaries("", self._draws, self._labels(), quantiles)
         if self.parameters is not None:
-            found |= _summaries("parameters.", self.parameters, None, quantiles)
+            found |= summaries("parameters.", self.parameters, None, quantiles)
         told = {name: getattr(self.info, name) for name in TOLD}
         found |= {name: np.asarray(value) for name, value in told.items() if value is not None}
         if "flagged" in found:
@@ -141,9 +141,7 @@ def taken(particles: Particles, info: Info, parameters: Any, index: np.ndarray) 
     return jax.tree.map(pick, particles), Info(**said, details=details), jax.tree.map(pick, parameters)
 
 
-def _summaries(
-    prefix: str, draws: Draws, labels: list[str] | None, quantiles: Sequence[float]
-) -> dict[str, np.ndarray]:
+def summaries(prefix: str, draws: Draws, labels: list[str] | None, quantiles: Sequence[float]) -> dict[str, np.ndarray]:
     """mean.NAME, std.NAME, q5.NAME … of every number."""
     tables = {"mean": draws.mean(), "std": draws.std()}
     levels = draws.quantile(list(quantiles)) if len(quantiles) else None

@@ -20,6 +20,7 @@ from pfbr.inference.refusal import in_words, refuse_without_posterior
 from pfbr.inference.registry import as_method
 from pfbr.inference.replay import Position, Replayed
 from pfbr.inference.rows import Row, RowReader
+from pfbr.inference.run_on_mesh import record_on_mesh
 from pfbr.inference.run_streams import run_streams
 from pfbr.inference.scoring import score_recorded
 from pfbr.inference.session import Session
@@ -29,6 +30,7 @@ from pfbr.io.frames import Table, is_frame, read_frame
 from pfbr.models.base import Model
 from pfbr.models.checks import checked_methods_of, checked_model
 from pfbr.models.unknowns import Unknowns
+from pfbr.sharding import checked_mesh
 from pfbr.typing import Numbers
 
 UNDO = 8  # states kept of a single stream, for the session that goes on from it
@@ -51,12 +53,14 @@ def run(
     by: str | None = None,
     time: str | None = None,
     observation: str | Sequence[str] | None = None,
+    mesh: Any = None,
 ) -> Trace:
     """The posteriors after every observation of a stream (T, …), or of many (S, T, …), or of the rows of a frame.
 
     NaN stands for what was not observed. `times` and `inputs` lead as the observations do. A single stream gives the
     particles that a `Session` with the same key gives, and `trace.session` goes on live from its end. With `smooth`,
-    `trace.smoothed` has every state given all of the stream. With `progress`, a bar shows how far it is.
+    `trace.smoothed` has every state given all of the stream. With `progress`, a bar shows how far it is. `mesh`, of
+    JAX's devices or "all", divides many streams among devices.
 
     Of a frame (pandas, polars, pyarrow) `observation`, `inputs`, `time` and `by` name columns; `by` tells streams
     apart, each with a posterior of its own. Rows are taken in order of time within each stream; `start="first"` puts
@@ -65,10 +69,11 @@ def run(
     check_names(observations, times, by=by, time=time, observation=observation)
     if is_frame(observations):
         table = read_frame(observations, by=by, time=time, observation=observation, inputs=inputs)
-        settings = {"method": method, "key": key, "num_particles": num_particles, "history": history}
-        return run_table(model, table, start=start, time_unit=time_unit, smooth=smooth, progress=progress, **settings)
+        settings: dict[str, Any] = {"method": method, "key": key, "num_particles": num_particles, "history": history}
+        settings |= {"time_unit": time_unit, "mesh": mesh}
+        return run_table(model, table, start=start, smooth=smooth, progress=progress, **settings)
     key, num_particles = checked_key(key), checked_num_particles(num_particles)
-    model = checked_methods_of(checked_model(model))
+    model, mesh = checked_methods_of(checked_model(model)), checked_mesh(mesh)
     dim = int(model.dim)
     if smooth:
         check_moves(model)
@@ -77,8 +82,12 @@ def run(
     length = rows.observations.shape[1 if many else 0]
     checked_num_particles(num_particles, dim=dim, sets=length * (rows.observations.shape[0] if many else 1))
     chosen = as_method(method, model, history=history, rows=length)
-    with shown(length, progress):
-        if many:
+    if mesh is not None and not many:
+        raise InputError("`mesh` divides many streams, and this is one, (T, …): leave it out.")
+    with shown(length, progress and mesh is None):
+        if mesh is not None:
+            said = record_on_mesh(mesh, key, chosen, model, rows, num_particles)
+        elif many:
             said = record_many(key, chosen, model, rows, num_particles, progress)
         else:
             said = record(key, chosen, model, rows, num_particles, UNDO, progress)
@@ -110,15 +119,26 @@ def _resumed(session: Session, reader: RowReader, recorded: Replayed, row: Row) 
 
 
 def run_table(
-    model: Model, table: Table, *, start: Any = 0.0, smooth: bool = False, progress: bool = False, **settings: Any
+    model: Model,
+    table: Table,
+    *,
+    start: Any = 0.0,
+    smooth: bool = False,
+    progress: bool = False,
+    mesh: Any = None,
+    **settings: Any,
 ) -> FrameTrace:
     """The rows of a table, in order of time: one stream as any other, many in one scan."""
     rows = ordered(checked_methods_of(checked_model(model)), table)
     if table.streams is None:
+        if mesh is not None:
+            raise InputError(
+                "`mesh` divides many streams, and this frame is one: name the column `by=`, or leave it out."
+            )
         start = single_start(rows, table, start)
         own: dict[str, Any] = {"times": rows.times, "inputs": rows.inputs, "start": start}
         trace = run(model, rows.observations, smooth=smooth, progress=progress, **own, **settings)
         return FrameTrace.of(trace, table, rows)
     if smooth:
         raise InputError("`smooth` is for one stream: run the streams of a frame one by one.")
-    return run_streams(model, table, rows, start=start, progress=progress, **settings)
+    return run_streams(model, table, rows, start=start, progress=progress, mesh=checked_mesh(mesh), **settings)

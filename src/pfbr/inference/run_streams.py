@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import numpy as np
 from jax import numpy as jnp
+from jax.sharding import Mesh
 
 from pfbr.checks import checked_key, checked_num_particles
 from pfbr.inference.clock import Clock
@@ -38,6 +39,7 @@ def run_streams(
     start: Any,
     time_unit: str | None,
     progress: bool = False,
+    mesh: Mesh | None = None,
 ) -> StreamsTrace:
     """The posteriors after every row of every stream."""
     key, num_particles = checked_key(key), checked_num_particles(num_particles)
@@ -48,7 +50,7 @@ def run_streams(
     longest = int(rows.lengths.max())
     chosen = as_method(method, model, history=history, rows=ROOM * 2 ** max(0, int(np.ceil(np.log2(longest / ROOM)))))
     with shown(len(rows.stream), progress):
-        said = record_streams(key, chosen, model, read, rows.stream, num_particles)
+        said = record_streams(key, chosen, model, read, rows.stream, num_particles, mesh)
     refuse_without_posterior(said.particles, said.info, lambda index: _in_words(table, rows, int(index[0])))
     info = said.info
     if info.log_predictive is not None:

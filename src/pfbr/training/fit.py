@@ -13,6 +13,7 @@ import equinox as eqx
 import jax
 import numpy as np
 from jax import numpy as jnp
+from jax.sharding import Mesh
 
 from pfbr.checks import checked_key, shortened
 from pfbr.errors import InputError, ModelError, TrainingError
@@ -24,6 +25,7 @@ from pfbr.io import locks
 from pfbr.io.files import strict
 from pfbr.models.base import Model, StateSpaceModel, has_observations
 from pfbr.models.checks import checked_methods_of, checked_model
+from pfbr.sharding import checked_mesh, from_first, leads
 from pfbr.training.objectives.base import Objective
 from pfbr.training.objectives.continuity import ContinuityObjective
 from pfbr.training.objectives.continuity import applies as continuity_applies
@@ -67,6 +69,7 @@ def fit(
     checkpoint: str | None = None,
     resume: bool = False,
     progress: Callable[[Progress], None] | bool = True,
+    mesh: Any = None,
 ) -> tuple[Operator, TrainingReport]:
     """Learn an operator for a model; returns the best one seen and how training went.
 
@@ -77,6 +80,8 @@ def fit(
     models like it; those for validation from `validation_family`, where they must not share data with training. Every
     `validate_every` steps the operator is judged on the validation set and, where `checkpoint` names a file, all that
     is needed to go on is written there; `resume` goes on from it. Ctrl-C returns the best so far.
+    `mesh`, of JAX's devices or "all", divides the tasks of a step among devices, those of other processes too; then the
+    first process reads and writes the checkpoint, and tells how it goes.
     """
     if settings is not None and not isinstance(settings, TrainingSettings):
         raise InputError(f"`settings` must be pfbr.TrainingSettings(…); got {type(settings).__name__}.")
@@ -87,7 +92,7 @@ def fit(
     settings = settings or TrainingSettings(minutes=minutes)
     if minutes is not None and settings.minutes != minutes:
         settings = dataclasses.replace(settings, minutes=minutes)
-    key = checked_key(key)
+    key, mesh = checked_key(key), checked_mesh(mesh)
     model = _trainable(model)
     settings.check_memory(int(model.dim))
     if isinstance(model, StateSpaceModel) and (settings.segments > 1 or settings.priors != "model"):
@@ -112,15 +117,17 @@ def fit(
     if resume:
         if checkpoint is None:
             raise InputError("`resume` needs `checkpoint`, the file to go on from.")
-        state = read_state(checkpoint, state, identity)
+        state = read_state(checkpoint, state, identity, mesh)
     report = progress if callable(progress) else (text_bar() if progress else lambda _: None)
-    with contextlib.nullcontext() if checkpoint is None else locks.held(checkpoint):
+    written = checkpoint if leads(mesh) else None
+    report = report if leads(mesh) else lambda _: None
+    with contextlib.nullcontext() if written is None else locks.held(written):
         validation = _validation_set(validation_key, validation_family or family, settings, chosen)
         try:
-            for reached in _states(run_key, state, chosen, validation, report):
+            for reached in _states(run_key, state, chosen, validation, report, mesh):
                 state = reached  # kept when Ctrl-C ends the loop
-                if checkpoint is not None and state.step % settings.validate_every == 0:
-                    write_state(checkpoint, state, identity)
+                if written is not None and state.step % settings.validate_every == 0:
+                    write_state(written, state, identity)
         except KeyboardInterrupt:
             if not math.isfinite(state.best_score):
                 raise  # nothing was validated yet: there is no best to keep
@@ -143,31 +150,36 @@ def fit(
 
 
 def _states(
-    key: Key, state: TrainingState, objective: Objective, held: ValidationSet, report: Callable[[Progress], None]
+    key: Key,
+    state: TrainingState,
+    objective: Objective,
+    held: ValidationSet,
+    report: Callable[[Progress], None],
+    mesh: Mesh | None,
 ) -> Iterator[TrainingState]:
     """The state after every step, until the budget is spent. Randomness depends on the step's number alone."""
     settings = objective.settings
     steps_key, validate_key = jax.random.split(key)
     if state.step == 0:
-        state = _validated(validate_key, state, held, math.nan)
+        state = _validated(validate_key, state, held, math.nan, mesh)
     started = time.monotonic() - state.seconds
     loss, skipped_before, judged_at = math.nan, state.skipped, state.step
     while (fraction := _fraction(settings, state)) < 1:
         learning_rate = settings.learning_rate * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * fraction)))
         step_key = jax.random.fold_in(steps_key, state.step)
         moved, optimiser_state, loss, skipped = train_step(
-            step_key, objective, state.operator, state.optimiser, jnp.asarray(learning_rate)
+            step_key, objective, state.operator, state.optimiser, jnp.asarray(learning_rate), mesh
         )
         loss = float(loss)  # waits for the step: the clock below is honest
         state = state._replace(
             operator=moved,
             optimiser=optimiser_state,
             step=state.step + 1,
-            seconds=time.monotonic() - started,
+            seconds=float(from_first(mesh, np.asarray(time.monotonic() - started))),  # all end at the same step
             skipped=state.skipped + int(skipped),
         )
         if state.step % settings.validate_every == 0 or _fraction(settings, state) >= 1:
-            state = _validated(validate_key, state, held, loss)
+            state = _validated(validate_key, state, held, loss, mesh)
             tried = settings.batch * (state.step - judged_at)
             if state.skipped - skipped_before > settings.max_skipped * tried:
                 raise TrainingError(
@@ -195,10 +207,10 @@ def _states(
         yield state
 
 
-def _validated(key: Key, state: TrainingState, held: ValidationSet, loss: float) -> TrainingState:
+def _validated(key: Key, state: TrainingState, held: ValidationSet, loss: float, mesh: Mesh | None) -> TrainingState:
     """Judge the operator on the held-out tasks, always with the same draws; the untrained one is judged too, so that
     training can only improve on where it began."""
-    score = float(validate(key, state.operator, held))
+    score = float(validate(key, state.operator, held, mesh))
     entry = {"step": state.step, "seconds": round(state.seconds, 2), "loss": loss, "score": score}
     state = state._replace(history=[*state.history, entry])
     if math.isfinite(score) and score < state.best_score:

@@ -1,8 +1,11 @@
 """How good an operator is on tasks it was not trained on: its score above that of as many exact draws."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 from jax import numpy as jnp
+from jax.sharding import Mesh
 from jaxtyping import Array, Float
 
 from pfbr.inference.method import record
@@ -11,6 +14,7 @@ from pfbr.metrics.prequential import prequential as prequential_scores
 from pfbr.metrics.scores import cross_entropy
 from pfbr.metrics.truth import exact
 from pfbr.particles.particles import equally_weighted
+from pfbr.sharding import mapped, on_one_device, padded, whole
 from pfbr.training.objectives.elbo import stage_losses
 from pfbr.training.tasks import Family, Task
 from pfbr.typing import Key, Scalar
@@ -62,30 +66,52 @@ def draw_validation_set(
     return ValidationSet(tasks, draws, score, num_particles)
 
 
-@eqx.filter_jit
-def validate(key: Key, operator: Operator, held: ValidationSet) -> Scalar:
+class Judged(eqx.Module):
+    """Validation tasks, each with the key of its run; draws of the truth and their score where there is one."""
+
+    keys: Any
+    tasks: Any
+    draws: Any
+    best: Any
+
+
+class Judge(eqx.Module):
+    operator: Operator
+    static: Any  # what the tasks have in common
+    num_particles: int = eqx.field(static=True)
+    prequential: bool = eqx.field(static=True)
+
+
+def validate(key: Key, operator: Operator, held: ValidationSet, mesh: Mesh | None = None) -> Scalar:
     """Cross entropy above exact sampling, mean over tasks and stages; the negative ELBO where no truth is known; for
     a `prequential` set, −log predictive density of every observation but the first.
 
     A stage counts for at most `MOST_ABOVE_EXACT` nats: a single stream that goes astray shall not decide which
-    operator is best.
+    operator is best. With a `mesh` the tasks are divided among its devices, and the score is the same.
     """
-    num = held.tasks.observations.shape[0]
+    number = held.tasks.observations.shape[0]
     dynamic, static = eqx.partition(held.tasks, eqx.is_array)
+    judge = Judge(operator, static, held.num_particles, held.prequential)
+    each = Judged(jax.random.split(key, number), dynamic, held.draws, held.exact_score)
+    scores = on_one_device(mapped(mesh, _scores, judge, padded(each, whole(number, mesh))))
+    return jnp.mean(scores[:number])
 
-    def judge(inputs):
-        task_key, arrays, draws, best = inputs
-        task = eqx.combine(arrays, static)
-        if held.prequential:
-            return -jnp.mean(prequential_scores(task_key, operator, task.model, task.stream, held.num_particles)[1:])
-        if draws is None:
-            return jnp.mean(stage_losses(task_key, operator, task, held.num_particles))
-        particles = record(task_key, operator, task.model, task.stream, held.num_particles).particles
-        above = jax.vmap(cross_entropy)(particles, draws) - best
+
+def _scores(judge: Judge, each: Judged) -> Float[Array, " v"]:
+    """Of each task, one after the other."""
+    operator, num_particles = judge.operator, judge.num_particles
+
+    def one(own: Judged) -> Scalar:
+        task = eqx.combine(own.tasks, judge.static)
+        if judge.prequential:
+            return -jnp.mean(prequential_scores(own.keys, operator, task.model, task.stream, num_particles)[1:])
+        if own.draws is None:
+            return jnp.mean(stage_losses(own.keys, operator, task, num_particles))
+        particles = record(own.keys, operator, task.model, task.stream, num_particles).particles
+        above = jax.vmap(cross_entropy)(particles, own.draws) - own.best
         return jnp.mean(jnp.minimum(jnp.where(jnp.isnan(above), MOST_ABOVE_EXACT, above), MOST_ABOVE_EXACT))
 
-    scores = jax.lax.map(judge, (jax.random.split(key, num), dynamic, held.draws, held.exact_score))
-    return jnp.mean(scores)
+    return jax.lax.map(one, each)
 
 
 def exact_of(task: Task):

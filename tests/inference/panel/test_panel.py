@@ -11,6 +11,7 @@ from pfbr.errors import InputError
 from pfbr.inference.history import empty_history
 from pfbr.inference.info import Info
 from pfbr.inference.method import Method
+from pfbr.inference.panel.numbers import number_of
 from pfbr.models import GaussianMean, LinearDynamics
 from pfbr.particles.particles import Particles, ess, normalise
 
@@ -279,3 +280,17 @@ def test_forecasts_are_those_of_sessions():
             panel.predict(**wrong)
     with pytest.raises(InputError, match="no stream to predict"):
         panel_of(SYSTEM).predict(horizon=1)
+
+
+def test_by_id_the_order_of_naming_is_of_no_matter():
+    rows, names = STREAMS[:, 0], ["a", "b", "c"]
+    forth = panel_of(by_id=True).update(rows, streams=names)
+    panel = panel_of(by_id=True)
+    back = panel.update(rows[::-1], streams=names[::-1])
+    np.testing.assert_array_equal(back.particles[::-1], forth.particles)
+    assert not np.array_equal(forth.particles[0], panel_of().update(rows, streams=names).particles[0])
+    again = pfbr.Panel.from_bytes(panel.to_bytes(), MODEL)
+    np.testing.assert_array_equal(
+        again.update(rows, streams=["d", "e", "f"]).particles, panel.update(rows, streams=["d", "e", "f"]).particles
+    )
+    assert number_of((np.int64(7), "x")) == number_of((7, "x")) != number_of(7)

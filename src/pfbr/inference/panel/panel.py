@@ -27,6 +27,7 @@ from pfbr.io.files import write_bytes
 from pfbr.models.base import Model
 from pfbr.models.checks import checked_methods_of, checked_model
 from pfbr.models.unknowns import Unknowns
+from pfbr.sharding import checked_mesh
 from pfbr.typing import Numbers
 
 
@@ -34,9 +35,11 @@ class Panel:
     """Independent streams of one model, told apart by any hashable id: each begins when it is first named.
 
     `capacity` is the largest number of streams at a time; room that no stream has used costs nothing. `start` is the
-    time of every prior; None: a stream's prior is that of its first report. Other settings are those of a `Session`.
+    time of every prior; None: a stream's prior is that of its first report. `mesh`, of JAX's devices or "all", divides
+    the streams of a call among devices. Other settings are those of a `Session`.
     The stream that was named as number s, from 0, has the key `fold_in(key, s)`: its particles are those of a session
-    with that key, whoever else reports.
+    with that key, whoever else reports. With `by_id` the number comes from the id (`pfbr.inference.panel.numbers`): the
+    order in which streams are named is of no matter either.
     """
 
     def __init__(
@@ -50,6 +53,8 @@ class Panel:
         history: int = 256,
         start: Any = 0.0,
         time_unit: str | None = None,
+        mesh: Any = None,
+        by_id: bool = False,
     ):
         self.model = checked_methods_of(checked_model(model))
         self.capacity = checked_count("capacity", capacity, least=1, why="a number of streams")
@@ -61,8 +66,15 @@ class Panel:
         self._time_unit = time_unit
         self._reader = ReportReader(self.model)
         self._streams = Streams(
-            checked_key(key), self.method, self.model, self.num_particles, self.capacity, start is None
+            checked_key(key),
+            self.method,
+            self.model,
+            self.num_particles,
+            self.capacity,
+            start is None,
+            checked_mesh(mesh),
         )
+        self._streams.by_id = by_id
         self.num_reports = self.num_moved = 0
         self._fingerprint: Fingerprint | None = None  # of the model, once it was asked for
 
@@ -174,6 +186,7 @@ class Panel:
             None if self._clock is None else self._clock.zero,
             self._time_unit,
             held.from_first,
+            held.by_id,
             names,
             {name: getattr(held, name)[places] for name in panel_file.STANDING},
             held.example,
@@ -183,17 +196,18 @@ class Panel:
         return panel_file.to_bytes(saved, self.model)
 
     @classmethod
-    def restore(cls, path: str | os.PathLike, model: Model) -> "Panel":
-        """The panel that `save` wrote; another model than that one's is refused with what differs."""
-        return cls._resumed(*panel_file.read(path, checked_model(model)), model)
+    def restore(cls, path: str | os.PathLike, model: Model, *, mesh: Any = None) -> "Panel":
+        """The panel that `save` wrote; another model than that one's is refused with what differs. It may go on with
+        other devices, `mesh`."""
+        return cls._resumed(*panel_file.read(path, checked_model(model)), model, mesh)
 
     @classmethod
-    def from_bytes(cls, data: bytes, model: Model) -> "Panel":
+    def from_bytes(cls, data: bytes, model: Model, *, mesh: Any = None) -> "Panel":
         """The panel that `to_bytes` wrote."""
-        return cls._resumed(*panel_file.from_bytes(data, checked_model(model)), model)
+        return cls._resumed(*panel_file.from_bytes(data, checked_model(model)), model, mesh)
 
     @classmethod
-    def _resumed(cls, saved: panel_file.SavedPanel, stores: list[Store], model: Model) -> "Panel":
+    def _resumed(cls, saved: panel_file.SavedPanel, stores: list[Store], model: Model, mesh: Any) -> "Panel":
         counts = saved.counts
         panel = cls(
             model,
@@ -203,6 +217,7 @@ class Panel:
             num_particles=counts["num_particles"],
             start=saved.start,
             time_unit=saved.time_unit,
+            mesh=mesh,
         )
         panel._fingerprint, panel.num_reports, panel.num_moved = (
             saved.fingerprint,
@@ -210,7 +225,7 @@ class Panel:
             counts["num_moved"],
         )
         held = panel._streams
-        held.from_first, held.numbers = saved.from_first, counts["numbers"]
+        held.from_first, held.by_id, held.numbers = saved.from_first, saved.by_id, counts["numbers"]
         held.places = {name: place for place, name in enumerate(saved.streams)}
         for name in panel_file.STANDING:
             getattr(held, name)[: len(saved.streams)] = saved.standing[name]

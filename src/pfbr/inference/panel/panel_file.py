@@ -14,6 +14,7 @@ from pfbr.inference import saved_parts
 from pfbr.inference.described import describe, rebuild
 from pfbr.inference.fingerprint import Fingerprint
 from pfbr.inference.method import Method, State
+from pfbr.inference.panel.numbers import number_of
 from pfbr.inference.panel.stores import Store, make_stores
 from pfbr.inference.rows import Row
 from pfbr.io import containers, sparse, trees
@@ -23,7 +24,12 @@ from pfbr.version import VERSION
 
 STANDING = ("number", "stage", "store", "now", "log_evidence")  # of each stream
 COUNTS = ("capacity", "num_particles", "numbers", "num_reports", "num_moved")
-FIELDS: dict[str, Kind | Optional] = {"counts": table_of(whole()), "streams": TABLE, "from_first": saved_parts.TRUTH}
+FIELDS: dict[str, Kind | Optional] = {
+    "counts": table_of(whole()),
+    "streams": TABLE,
+    "from_first": saved_parts.TRUTH,
+    "by_id": Optional(saved_parts.TRUTH),
+}
 
 
 @dataclasses.dataclass
@@ -36,6 +42,7 @@ class SavedPanel:
     start: Any  # of the clock; None: no time has been told yet
     time_unit: str | None
     from_first: bool
+    by_id: bool
     streams: list[Hashable]
     standing: dict[str, np.ndarray]
     example: Row | None
@@ -61,6 +68,7 @@ def to_bytes(saved: SavedPanel, model: Model) -> bytes:
         "start": None if saved.start is None else saved_parts.described_moment(saved.start),
         "time_unit": saved.time_unit,
         "from_first": saved.from_first,
+        "by_id": saved.by_id,
         "streams": streams,
         "example": saved_parts.described_row(saved.example, "example", arrays),
         "fingerprint": saved_parts.described_fingerprint(saved.fingerprint, arrays),
@@ -93,7 +101,7 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray], model: Model, s
     example = saved_parts.rebuilt_row(header["example"], arrays, source)
     streams = trees.rebuilt(header["streams"], arrays, source)
     standing = {name: arrays[f"standing.{name}"] for name in STANDING}
-    _check_streams(streams, standing, counts, source)
+    _check_streams(streams, standing, counts, header.get("by_id", False), source)
     stores = [] if example is None else make_stores(method, model, counts["num_particles"], example, counts["capacity"])
     if (standing["store"] >= max(len(stores), 1)).any():
         raise FileError(f"{source} holds streams in a store that it does not have. Make it again.")
@@ -103,7 +111,8 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray], model: Model, s
         prefix = f"states[{number}]"
         own = {name.removeprefix(prefix): leaf for name, leaf in arrays.items() if name.startswith(prefix)}
         states.append(_whole(store.skeleton, own, here, header, source))
-        saved_parts.check_particles(method.particles(states[-1].own), source)
+        if here:
+            saved_parts.check_particles(jax.vmap(method.particles)(states[-1].own), source)
     saved = SavedPanel(
         method,
         saved_parts.rebuilt_key(header["key"], arrays),
@@ -111,6 +120,7 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray], model: Model, s
         None if header["start"] is None else saved_parts.rebuilt_moment(header["start"]),
         header["time_unit"],
         header["from_first"],
+        header.get("by_id", False),  # files of before have none
         streams,
         standing,
         example,
@@ -120,7 +130,9 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray], model: Model, s
     return saved, stores
 
 
-def _check_streams(streams: Any, standing: dict[str, np.ndarray], counts: dict[str, int], source: str) -> None:
+def _check_streams(
+    streams: Any, standing: dict[str, np.ndarray], counts: dict[str, int], by_id: bool, source: str
+) -> None:
     """Refuse ids that are none or come twice, and streams that stand where none can."""
     known = isinstance(streams, list) and all(isinstance(name, Hashable) for name in streams)
     if not known or len(set(streams)) != len(streams) or len(streams) > counts["capacity"]:
@@ -131,7 +143,12 @@ def _check_streams(streams: Any, standing: dict[str, np.ndarray], counts: dict[s
         saved_parts.check_numbers(standing[name], f"`{name}` of streams", source)
     for name in ("number", "stage", "store"):
         saved_parts.check_numbers(standing[name], f"`{name}` of streams", source, whole_from=0)
-    if len(np.unique(standing["number"])) != len(streams) or (standing["number"] >= counts["numbers"]).any():
+    if by_id:
+        apart = all(number_of(name) == number for name, number in zip(streams, standing["number"], strict=True))
+    else:
+        fresh = len(np.unique(standing["number"])) == len(streams)
+        apart = fresh and bool((standing["number"] < counts["numbers"]).all())
+    if not apart:
         raise FileError(f"{source} holds streams whose numbers cannot be told apart. Make it again.")
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import numpy as np
 from jax import numpy as jnp
 from jaxtyping import Array
 
@@ -41,44 +40,67 @@ def stream_key(key: Key, number: Array) -> Key:
     return jax.random.fold_in(key, number)
 
 
-@eqx.filter_jit
-def begin(key: Key, numbers: Array, method: Method, model: Model, num_particles: int, example: Row) -> State:
+class Beginning(eqx.Module):
+    """What the first states of streams are made of."""
+
+    key: Key
+    method: Method
+    model: Model
+    example: Row
+    num_particles: int = eqx.field(static=True)
+
+
+class Stepping(eqx.Module):
+    """What the steps of all streams share."""
+
+    key: Key
+    method: Method
+    model: Model
+
+
+class Standing(eqx.Module):
+    """Streams and a report of each: their numbers, how many reports they have absorbed, their states; and whether each
+    is one at all or fills a bucket up."""
+
+    numbers: Any
+    stages: Any
+    states: State
+    rows: Row
+    real: Any
+
+
+def begin(shared: Beginning, numbers: Any) -> State:
     """The states of new streams, by the numbers in which they were named."""
-    conditions, shape = example.conditions(model), example.observation.shape
-    one = lambda number: start(stream_key(key, number), method, model, num_particles, conditions, shape)
+    conditions, shape = shared.example.conditions(shared.model), shared.example.observation.shape
+    method, model = shared.method, shared.model
+    one = lambda number: start(stream_key(shared.key, number), method, model, shared.num_particles, conditions, shape)
     return jax.vmap(one)(numbers)
 
 
-@eqx.filter_jit
-def weigh(key: Key, numbers: Array, stages: Array, method: Method, model: Model, states: State, rows: Row) -> Stepped:
+def weigh(shared: Stepping, streams: Standing) -> Stepped:
     """Every stream by weighing alone."""
 
-    def one(number, stage, state, row):
-        own = step_key(stream_key(key, number), stage + 1)
-        tried = try_weighing(own, method, model, state, row.observation, row.given)
+    def one(stream):
+        own = step_key(stream_key(shared.key, stream.numbers), stream.stages + 1)
+        row = stream.rows
+        tried = try_weighing(own, shared.method, shared.model, stream.states, row.observation, row.given)
         assert tried is not None  # callers ask `can_weigh` first
-        return _stepped(method, model, *tried)
+        return _stepped(shared.method, shared.model, *tried)
 
-    return jax.vmap(one)(numbers, stages, states, rows)
+    return jax.vmap(one)(streams)
 
 
-@eqx.filter_jit
-def move(key: Key, numbers: Array, stages: Array, method: Method, model: Model, states: State, rows: Row) -> Stepped:
+def move(shared: Stepping, streams: Standing) -> Stepped:
     """Every stream by whatever it takes, all at once."""
-    one = lambda *stream: _moved(key, method, model, *stream)
-    return jax.vmap(one)(numbers, stages, states, rows)
+    return jax.vmap(lambda stream: _moved(shared, stream))(streams)
 
 
-@eqx.filter_jit
-def move_each(
-    key: Key, numbers: Array, stages: Array, method: Method, model: Model, states: State, rows: Row, real: Array
-) -> Stepped:
+def move_each(shared: Stepping, streams: Standing) -> Stepped:
     """Every real stream by whatever it takes, one after the other: each goes its own way and takes its own time."""
-    one = lambda *stream: _moved(key, method, model, *stream)
-    streams = (numbers, stages, states, rows)
-    shapes = eqx.filter_eval_shape(one, *jax.tree.map(lambda leaf: leaf[0], streams))
+    one = lambda stream: _moved(shared, stream)
+    shapes = eqx.filter_eval_shape(one, jax.tree.map(lambda leaf: leaf[0], streams))
     nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-    return jax.lax.map(lambda s: jax.lax.cond(s[1], lambda: one(*s[0]), lambda: nothing), (streams, real))
+    return jax.lax.map(lambda stream: jax.lax.cond(stream.real, one, lambda _: nothing, stream), streams)
 
 
 def mostly_branches(key: Key, method: Method, model: Model, state: State, row: Row) -> bool:
@@ -87,9 +109,8 @@ def mostly_branches(key: Key, method: Method, model: Model, state: State, row: R
     zero = jnp.zeros((), jnp.int32)
     concrete = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), state)
     arrays, rest = eqx.partition((concrete, jax.tree.map(jnp.asarray, row)), eqx.is_array)
-    traced = jax.make_jaxpr(
-        lambda a: eqx.filter(_moved(key, method, model, zero, zero, *eqx.combine(a, rest)), eqx.is_array)
-    )
+    stream = lambda a: Standing(zero, zero, *eqx.combine(a, rest), jnp.asarray(True))
+    traced = jax.make_jaxpr(lambda a: eqx.filter(_moved(Stepping(key, method, model), stream(a)), eqx.is_array))
     inside, outside = _equations(traced(arrays).jaxpr, False)
     return inside > outside
 
@@ -113,10 +134,11 @@ def _jaxprs(value: Any) -> list[Any]:
     return [one for one in found if hasattr(one, "eqns")]
 
 
-def _moved(key: Key, method: Method, model: Model, number: Array, stage: Array, state: State, row: Row) -> Stepped:
-    own = step_key(stream_key(key, number), stage + 1)
-    after, info = advance(own, method, model, state, row.observation, row.given)
-    return _stepped(method, model, after, info, jnp.asarray(True))
+def _moved(shared: Stepping, stream: Standing) -> Stepped:
+    own = step_key(stream_key(shared.key, stream.numbers), stream.stages + 1)
+    row = stream.rows
+    after, info = advance(own, shared.method, shared.model, stream.states, row.observation, row.given)
+    return _stepped(shared.method, shared.model, after, info, jnp.asarray(True))
 
 
 def can_weigh(key: Key, method: Method, model: Model, state: State, row: Row) -> bool:
@@ -132,25 +154,17 @@ def can_weigh(key: Key, method: Method, model: Model, state: State, row: Row) ->
     return found[0]
 
 
-def buckets(number: int, *, one_by_one: bool = False) -> list[tuple[slice, int]]:
-    """Parts of so many streams, each with the size that it is padded to."""
-    most = EACH if one_by_one else LARGEST
+def buckets(number: int, *, one_by_one: bool = False, devices: int = 1) -> list[tuple[slice, int]]:
+    """Parts of so many streams, each with the size that it is padded to: on each of several devices what a single one
+    would have, so that a stream is computed in the same shapes."""
+    most = (EACH if one_by_one else LARGEST) * devices
     parts = []
     for first in range(0, number, most):
         size = min(most, number - first)
-        room = EACH if one_by_one else max(SMALLEST, 1 << (size - 1).bit_length())
-        parts.append((slice(first, first + size), room))
+        own = -(-size // devices)
+        room = EACH if one_by_one else max(SMALLEST, 1 << (own - 1).bit_length())
+        parts.append((slice(first, first + size), room * devices))
     return parts
-
-
-def padded(tree: Any, size: int) -> Any:
-    """The leading axis of every array filled up with copies of its first entry."""
-
-    def pad(leaf: np.ndarray) -> np.ndarray:
-        missing = size - len(leaf)
-        return leaf if missing == 0 else np.concatenate([leaf, np.broadcast_to(leaf[:1], (missing, *leaf.shape[1:]))])
-
-    return jax.tree.map(pad, tree)
 
 
 def _stepped(method: Method, model: Model, state: State, info: Info, enough: Array) -> Stepped:

@@ -7,10 +7,12 @@ import equinox as eqx
 import jax
 import numpy as np
 from jax import numpy as jnp
+from jax.sharding import Mesh
 
 from pfbr.inference.info import Move
 from pfbr.inference.method import Method, State
 from pfbr.inference.panel import steps
+from pfbr.inference.panel.numbers import number_of
 from pfbr.inference.panel.posteriors import MOVED, NOT_OBSERVED, REFUSED, WEIGHED
 from pfbr.inference.panel.reports import Reports
 from pfbr.inference.panel.result import Result
@@ -18,6 +20,7 @@ from pfbr.inference.panel.stores import Store, ends_when_full, make_stores, wide
 from pfbr.inference.refusal import Fault, fault_in_words, faults
 from pfbr.inference.rows import Row
 from pfbr.models.base import Model
+from pfbr.sharding import dealt, mapped, num_devices, on_host, padded
 from pfbr.typing import Key
 
 LATE = "`time` lies before the stream's last report, or before `start`: reports are taken in order of time"
@@ -27,13 +30,24 @@ class Streams:
     """Up to `capacity` streams of one model. Each has a place, with its number, stage, time, log evidence, and where
     its state is: which store, which slot."""
 
-    def __init__(self, key: Key, method: Method, model: Model, num_particles: int, capacity: int, from_first: bool):
+    def __init__(
+        self,
+        key: Key,
+        method: Method,
+        model: Model,
+        num_particles: int,
+        capacity: int,
+        from_first: bool,
+        mesh: Mesh | None = None,
+    ):
+        self.mesh = mesh
         self.key, self.method, self.model, self.num_particles = key, method, model, num_particles
         self.capacity, self.from_first = capacity, from_first
         self.example: Row | None = None  # the row that states are made for
         self.stores: list[Store] = []  # made when the first report has told what rows look like
         self.places: dict[Hashable, int] = {}
         self.numbers = 0  # streams named so far
+        self.by_id = False  # whether a stream's number comes from its id
         self._free: list[int] = []
         self._weighs = self._one_by_one = False
         room = lambda dtype: np.zeros(capacity, dtype)
@@ -95,18 +109,18 @@ class Streams:
         """Give new streams a place and the next number, and draw their first particles."""
         for name in new:
             place = self._free.pop() if self._free else len(self.places)
-            self.places[name], self.number[place] = place, self.numbers
+            self.places[name] = place
+            self.number[place] = number_of(name) if self.by_id else self.numbers
             self.stage[place], self.log_evidence[place] = 0, 0.0
             self.now[place] = np.nan if self.from_first else 0.0
             self.numbers += 1
         assert self.example is not None  # `prepare` was called
         store, places = self.stores[0], np.array([self.places[name] for name in new], np.int64)
         self.store[places], self.slot[places] = 0, store.take(len(places))
-        for part, size in steps.buckets(len(places)):
+        shared = steps.Beginning(self.key, store.method, self.model, self.example, self.num_particles)
+        for part, size in steps.buckets(len(places), devices=num_devices(self.mesh)):
             own = places[part]
-            numbers = steps.padded(self.number[own], size)
-            begun = steps.begin(self.key, numbers, store.method, self.model, self.num_particles, self.example)
-            store.write(self.slot[own], jax.tree.map(lambda leaf, n=len(own): np.asarray(leaf)[:n], begun))
+            store.write(self.slot[own], self._called(steps.begin, shared, self.number[own], size))
 
     def _elapsed(self, reports: Reports, rows: np.ndarray, places: np.ndarray):
         """When reports came since the start, the time since the stream's last one, and which of them come too late."""
@@ -138,19 +152,34 @@ class Streams:
         """One of the two steps in padded buckets; which streams it was enough for."""
         enough = np.ones(len(which), bool)
         one_by_one = self._one_by_one and step is steps.move
-        for part, size in steps.buckets(len(which), one_by_one=one_by_one):
+        shared = steps.Stepping(self.key, store.method, self.model)
+        for part, size in steps.buckets(len(which), one_by_one=one_by_one, devices=num_devices(self.mesh)):
             own = which[part]
-            standing = self.number[places[own]], self.stage[places[own]], store.read(self.slot[places[own]])
+            at_own = places[own]
             row = jax.tree.map(lambda leaf, own=own: leaf[own], given)
-            numbers, stages, states, row = steps.padded((*standing, row), size)
-            arguments = (self.key, numbers, stages, store.method, self.model, states, row)
-            said = steps.move_each(*arguments, jnp.arange(size) < len(own)) if one_by_one else step(*arguments)
-            said = jax.tree.map(lambda leaf, n=len(own): np.asarray(leaf)[:n], said)
+            states, real = store.read(self.slot[at_own]), np.ones(len(own), bool)
+            standing = steps.Standing(self.number[at_own], self.stage[at_own], states, row, real)
+            said = self._called(steps.move_each if one_by_one else step, shared, standing, size)
             enough[part] = said.enough
             if not said.enough.all():
                 own, said = own[said.enough], jax.tree.map(lambda leaf, e=said.enough: leaf[e], said)
             self._keep(store, rows[own], places[own], at[own], said, status, reports, result)
         return enough
+
+    def _called(self, step: Any, shared: Any, streams: Any, size: int) -> Any:
+        """A step of streams that are padded to `size`, in one compiled call on every device."""
+        number = len(jax.tree.leaves(streams)[0])
+        streams = padded(streams, size)
+        if isinstance(streams, steps.Standing):
+            streams = eqx.tree_at(lambda s: s.real, streams, np.arange(size) < number)
+        if self.mesh is None:
+            back: Any = slice(number)
+        else:
+            order = dealt(size, self.mesh)
+            back = np.argsort(order)[:number]
+            streams = jax.tree.map(lambda leaf: leaf[order], streams)
+        said = on_host(mapped(self.mesh, step, shared, streams))
+        return jax.tree.map(lambda leaf: leaf[back], said)
 
     def _keep(self, store, rows, places, at, said: steps.Stepped, status, reports, result) -> None:
         """What has a posterior is written; the rest is refused."""
