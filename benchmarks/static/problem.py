@@ -3,7 +3,7 @@
 import pathlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import jax
 import numpy as np
@@ -50,6 +50,7 @@ class Problem:
     observations: np.ndarray  # (T, k)
     inputs: np.ndarray | None = None  # (T, p)
     posterior: Callable[[int], Posterior] | None = field(default=None)  # None: by long chains
+    every: bool = False  # truth at every row
 
     def __post_init__(self):
         for name in ("observations", "inputs"):
@@ -60,7 +61,15 @@ class Problem:
     @property
     def stages(self) -> list[int]:
         total = len(self.observations)
+        if self.every:
+            return list(range(1, total + 1))
         return [s for s in STAGES if s < total] + [total]
+
+    def first(self, rows: int) -> "Problem":
+        """The first rows alone, with truth at each of them."""
+        inputs = None if self.inputs is None else self.inputs[:rows]
+        name = f"{self.name}-first-{rows}"
+        return replace(self, name=name, observations=self.observations[:rows], inputs=inputs, every=True)
 
     @property
     def stream(self) -> Stream:

@@ -10,12 +10,13 @@ mean error of the log evidence; flags. For each problem: rejuvenations, and CPU 
 import argparse
 import json
 import time
+from dataclasses import dataclass
 
 import jax
 import numpy as np
 
 from benchmarks.static.catalogue import PROBLEMS
-from benchmarks.static.problem import Problem
+from benchmarks.static.problem import Problem, Truth
 from pfbr.inference.info import Move
 from pfbr.inference.method import Method, record
 from pfbr.inference.registry import as_method
@@ -34,17 +35,27 @@ def errors(points, log_weights, mean, cov) -> tuple[float, np.ndarray]:
     return float(np.sqrt(far / len(mean))), np.sqrt(p @ (x - ours) ** 2) / sd
 
 
-def measure(problem: Problem, method_name: str | Method, *, keys: int, particles: int, history: int) -> list[dict]:
-    """One record for each stage."""
-    truth = problem.truth()
+@dataclass(frozen=True)
+class Runs:
+    """What came out, by key; at the truth's stages, but for flags and moves, which are of every row."""
+
+    error: np.ndarray  # (keys, stages)
+    spread: np.ndarray  # (keys, stages, d)
+    evidence: np.ndarray  # (keys, stages)
+    flagged: np.ndarray  # (keys, rows)
+    moves: np.ndarray  # (keys, rows)
+    seconds: np.ndarray  # (keys,) of CPU
+    compilation: float
+    details: dict[str, np.ndarray]  # (keys, rows) each
+
+
+def run_keys(problem: Problem, truth: Truth, method: Method, *, keys: int, particles: int) -> Runs:
     at = truth.stages - 1
-    total = len(problem.observations)
-    method = as_method(method_name, problem.model, history=history, rows=total)
     stream = problem.stream
     begun = time.process_time()
     compiled = record.lower(jax.random.key(0), method, problem.model, stream, particles).compile()
     compilation = time.process_time() - begun
-    error, spread, evidence, flagged, moves, seconds = [], [], [], [], [], []
+    error, spread, evidence, flagged, moves, seconds, details = [], [], [], [], [], [], []
     for k in range(keys):
         key = jax.random.key(problem.seed * 1000 + k)
         begun = time.process_time()
@@ -57,8 +68,21 @@ def measure(problem: Problem, method_name: str | Method, *, keys: int, particles
         evidence.append(np.asarray(said.info.log_evidence, float)[at])
         flagged.append(np.asarray(said.info.flagged))
         moves.append(np.asarray(said.info.move))
-    error, spread, evidence, moves = np.array(error), np.array(spread), np.array(evidence), np.array(moves)
-    steps_flagged, flagged = np.array(flagged), np.array(flagged)[:, at]
+        details.append(jax.tree.map(np.asarray, said.info.details))
+    stacked = {name: np.stack([d[name] for d in details]) for name in details[0]}
+    parts = (np.array(part) for part in (error, spread, evidence, flagged, moves, seconds))
+    return Runs(*parts, compilation, stacked)
+
+
+def measure(problem: Problem, method_name: str | Method, *, keys: int, particles: int, history: int) -> list[dict]:
+    """One record for each stage."""
+    truth = problem.truth()
+    at = truth.stages - 1
+    total = len(problem.observations)
+    method = as_method(method_name, problem.model, history=history, rows=total)
+    runs = run_keys(problem, truth, method, keys=keys, particles=particles)
+    error, spread, evidence, moves = runs.error, runs.spread, runs.evidence, runs.moves
+    steps_flagged, flagged = runs.flagged, runs.flagged[:, at]
     exact = 1 / np.sqrt(particles)
     typical = np.sqrt(np.mean(spread**2, axis=0))
     right, wrong = error < RIGHT, ~(error < WRONG)
@@ -75,9 +99,9 @@ def measure(problem: Problem, method_name: str | Method, *, keys: int, particles
         "rejuvenations before": float(np.mean(np.sum(moves[:, :SETTLED] != Move.WEIGHED, axis=1))),
         "most rejuvenations after row 50": 1.3 * problem.model.dim * float(np.log(max(total, SETTLED) / SETTLED)),
         "steps flagged": float(np.mean(steps_flagged)),
-        "CPU seconds": float(np.mean(seconds)),
-        "worst CPU seconds": float(np.max(seconds)),
-        "CPU seconds of compilation": compilation,
+        "CPU seconds": float(np.mean(runs.seconds)),
+        "worst CPU seconds": float(np.max(runs.seconds)),
+        "CPU seconds of compilation": runs.compilation,
     }
     records = []
     for i, stage in enumerate(truth.stages):

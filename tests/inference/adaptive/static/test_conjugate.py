@@ -59,3 +59,12 @@ def test_steps_have_the_scores_of_a_flat_likelihood_and_are_seen(outside):
     start = prior_as_law(banana(), jax.random.normal(jax.random.key(0), (64, 2)))
     steps = Target(banana().log_prior, lambda x, row: jnp.where(x[0] > row[0], 0.0, outside))
     assert not float(conjugate_update(steps, start.points, start.law, jnp.zeros(1)).misfit) <= MOST_MISFIT
+
+
+def test_an_edge_inside_the_cloud_ends_it():
+    """Scores of a cut-off row are those of a flat one; its values are not, though a mean of infinities compares with
+    anything."""
+    target = linear_gaussian()
+    edge = Target(target.log_prior, lambda x, row: jnp.where(x[0] < 1.0, 0.0, -jnp.inf))
+    start = prior_as_law(target, 2.0 * jax.random.normal(jax.random.key(0), (16, 2)))
+    assert float(conjugate_update(edge, start.points, start.law, ROWS[0]).misfit) > MOST_MISFIT

@@ -27,6 +27,8 @@ def test_mean_and_evidence_are_kalmans():
     assert np.all(np.abs(means.mean(0) - mean) < 5 * means.std(0, ddof=1) / np.sqrt(32))
     ratios = np.asarray(said.log_ratio, float)
     assert abs(ratios.mean() - (after - before)) < 5 * ratios.std(ddof=1) / np.sqrt(32) + 0.01
+    totals = np.asarray(said.log_evidence, float)
+    assert abs(totals.mean() - after) < 5 * totals.std(ddof=1) / np.sqrt(32) + 0.01
     assert np.all((said.ess > 20) & (said.ess < TIMES * 256))
 
 

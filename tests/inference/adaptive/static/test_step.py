@@ -85,6 +85,24 @@ def test_evidence_in_the_tail_of_the_prior():
     np.testing.assert_allclose(np.mean(evidence), known, atol=0.5)
 
 
+@pytest.mark.slow
+def test_a_mode_that_the_prior_hardly_holds_is_found_by_fresh_draws():
+    """A thousandth of the prior, and the row is there: 256 draws have none in it, sixteen times as many have four."""
+    near = lambda x: -0.5 * jnp.sum(x**2) + jnp.log(0.999)
+    far = lambda x: -0.5 * jnp.sum((x - 8.0) ** 2) + jnp.log(0.001)
+
+    def draw(key, num):
+        normal, which = jax.random.split(key)
+        away = jax.random.uniform(which, (num, 1)) < 1e-3
+        return jax.random.normal(normal, (num, 2)) + jnp.where(away, 8.0, 0.0)
+
+    target = Target(lambda x: jnp.logaddexp(near(x), far(x)), lambda x, row: -0.5 * jnp.sum((row - x) ** 2), draw)
+    take = eqx.filter_jit(lambda key, state, row: step(key, target, state, row))
+    state, said = stream(take, target, jnp.array([[7.5, 8.5]]))
+    np.testing.assert_allclose(moments(state)[0], [7.75, 8.25], atol=0.2)
+    np.testing.assert_allclose(said[0].log_predictive, np.log(0.001 / 2) - 0.125, atol=1.5)  # four draws: roughly
+
+
 def test_a_row_taken_back_leaves_the_posterior_without_it(after_five):
     """Every third row of five taken back, against the grid that never saw it; and the evidence with it."""
     left = jnp.delete(BENT, 2, axis=0)

@@ -37,6 +37,8 @@ def tempered(key):
         acceptance=zero,
         variance=zero,
         log_variance=zero,
+        arrived=jnp.mean(points, axis=0),
+        outside=zero,
     )
     return temper(at, begin, count, StaticSettings(early_moves=8))
 

@@ -8,6 +8,8 @@ from pfbr.inference.adaptive.static.state import StaticInfo
 from pfbr.particles.whitening import whitening_of
 
 MOST_BENT = 0.25  # nats²: variance over the cloud of what the quadratic for dropped rows leaves unexplained
+MOST_CARRIED = 0.1  # nats²: the same where no row is kept, and nothing puts right what is wrong once
+FAR = 0.3  # standard deviations that the cloud moves after the row is in: three times what is by chance
 COARSE = 0.1  # standard deviations between neighbouring floats: beyond, particles are on a lattice that shows
 
 
@@ -30,13 +32,16 @@ def stein_error(points: Array, scores: Array, log_weights: Array) -> Array:
     return jnp.sqrt(share / (1 - share) / d)
 
 
-def info_of(state, left, k, log_predictive, move, acceptance, stages, moves, stein, log_variance) -> StaticInfo:
+def info_of(state, left, k, log_predictive, move, acceptance, stages, moves, stein, log_variance, drift) -> StaticInfo:
     n = state.points.shape[0]
     error = jnp.sqrt(state.variance + jnp.maximum(1 / jnp.maximum(left, 1) - 1 / n, 0))
     # the law's scale is that of the last rejuvenation: near enough for this
     coarse = state.law.rounding > COARSE
-    bent = state.surrogate.misfit > MOST_BENT
-    flagged = coarse | bent | ~(error < 0.3) | (stein > 0.3) | ~(log_variance < 0.5) | ~jnp.isfinite(log_predictive)
+    carried = state.carried is not None
+    misfit = state.carried.misfit if carried else state.surrogate.misfit
+    bent = ~(misfit <= (MOST_CARRIED if carried else MOST_BENT))
+    flagged = coarse | bent | ~(error < 0.3) | (stein > 0.3) | (drift > FAR) | ~(log_variance < 0.5)
+    flagged = flagged | ~jnp.isfinite(log_predictive)
     exact = (state.surrogate.rows == 0) if state.past.capacity else state.rejuvenations == 0
     return StaticInfo(
         left,
@@ -50,5 +55,7 @@ def info_of(state, left, k, log_predictive, move, acceptance, stages, moves, ste
         stages,
         moves,
         error,
+        misfit,
+        drift,
         stein,
     )

@@ -25,6 +25,7 @@ TIMES = 16  # as many draws as particles
 class Fresh(eqx.Module):
     points: Array  # (n, d) equally weighted
     log_ratio: Array  # log evidence of the new row given the others
+    log_evidence: Array  # of all rows
     ess: Array  # of all the draws
 
 
@@ -42,9 +43,10 @@ def fresh_look(key: Array, target: Target, past: Past, row: Any, num: int) -> Fr
     after = clean(before + jax.vmap(lambda x: target.log_new(x, row))(points))
     left = ess(after)
     chosen = systematic(resample_key, jnp.where(left > 0, normalise(after), 0), num)
-    return Fresh(points[chosen], jax.nn.logsumexp(after) - jax.nn.logsumexp(before), left)
+    total = jax.nn.logsumexp(after)
+    return Fresh(points[chosen], total - jax.nn.logsumexp(before), total - jnp.log(len(points)), left)
 
 
 def no_look(points: Array) -> Fresh:
     zero = jnp.zeros((), points.dtype)
-    return Fresh(points, zero, zero)
+    return Fresh(points, zero, jnp.full_like(zero, -jnp.inf), zero)

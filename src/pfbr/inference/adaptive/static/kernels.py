@@ -41,6 +41,7 @@ class Moved(eqx.Module):
     moves: Array  # int32
     acceptance: Array
     memory: Array  # largest correlation with the start that is left
+    outside: Array  # share of the proposals where the target is zero
 
 
 class Chain(eqx.Module):
@@ -51,6 +52,7 @@ class Chain(eqx.Module):
     moves: Array
     accepted: Array
     memory: Array
+    outside: Array
 
 
 def initial_tuning(dim: int, dtype) -> Tuning:
@@ -195,13 +197,23 @@ def move_until_mixed(
             chain.moves + 1,
             chain.accepted + jnp.mean(accept, dtype=dtype),
             memory_of(frame.whiten(points), white),
+            chain.outside + jnp.mean(jnp.isneginf(evaluation.value(t)), dtype=dtype),
         )
 
     def go_on(chain: Chain):
         return (chain.moves < least) | ((chain.memory > memory) & (chain.moves < most))
 
     zero = jnp.zeros((), jnp.int32)
-    begin = Chain(key, points, evaluation, tuning, zero, jnp.zeros((), dtype), jnp.ones((), dtype))
+    none = jnp.zeros((), dtype)
+    begin = Chain(key, points, evaluation, tuning, zero, none, jnp.ones((), dtype), none)
     end = jax.lax.while_loop(go_on, body, begin)
-    rate = end.accepted / jnp.maximum(end.moves, 1)
-    return Moved(end.points, end.evaluation, end.tuning, end.moves, rate, end.memory)
+    number = jnp.maximum(end.moves, 1)
+    return Moved(
+        end.points,
+        end.evaluation,
+        end.tuning,
+        end.moves,
+        end.accepted / number,
+        end.memory,
+        end.outside / number,
+    )

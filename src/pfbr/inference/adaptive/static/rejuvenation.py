@@ -2,14 +2,15 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 from jax import Array
 from jax import numpy as jnp
 
 from pfbr.inference.adaptive.static.affine import affine_map, law_of
-from pfbr.inference.adaptive.static.diagnostics import info_of, stein_error
+from pfbr.inference.adaptive.static.carried import Carried, evaluate_carried, fit_continuation
+from pfbr.inference.adaptive.static.diagnostics import MOST_CARRIED, info_of, stein_error
 from pfbr.inference.adaptive.static.fresh import MOST_UNKNOWNS, Fresh, fresh_look, no_look
-from pfbr.inference.adaptive.static.kernel_density import evaluate_density, fit_kernels
 from pfbr.inference.adaptive.static.state import Move, StaticInfo, StaticSettings, StaticState
 from pfbr.inference.adaptive.static.target import Target, evaluate
 from pfbr.inference.adaptive.static.tempering import Tempering, share_to_keep, temper
@@ -17,20 +18,71 @@ from pfbr.inference.adaptive.static.weighing import judge
 from pfbr.inference.adaptive.static.weights import clean, normalise, uniform_log_weights
 from pfbr.particles.pareto import pareto_k
 from pfbr.particles.particles import ess
-from pfbr.particles.whitening import weighted_mean
+from pfbr.particles.whitening import weighted_mean, whitening_of
 
+HARD_EDGE = 1e-3  # share of proposals where the target is zero
+MISSED = 3.0  # nats by which fresh draws find more evidence than the cloud: by chance in less than e⁻³ of all cases
 LEFT_OUT = 1e-3  # share of the target that an affine map may leave behind: an arm or a mode with fewer is not seen
-UNCHECKED = 0.1  # posterior variances: what a density estimate of a bent cloud may cost, enough for a flag
+
+
+def looks_afresh(state: StaticState) -> bool:
+    return state.carried is None and state.points.shape[1] <= MOST_UNKNOWNS
 
 
 def look_afresh(key: Array, target: Target, state: StaticState, row: Any, settings: StaticSettings) -> Fresh:
     """While rows are few and all of them kept, and unknowns are few; else nothing is looked at."""
-    n, d = state.points.shape
-    if target.sample_prior is None or d > MOST_UNKNOWNS or not state.past.capacity:
+    n = state.points.shape[0]
+    if target.sample_prior is None or not looks_afresh(state):
         return no_look(state.points)
     early = (state.steps < settings.early_rows) & (state.past.count == state.steps)
     look = lambda: fresh_look(key, target, state.past, row, n)
     return jax.lax.cond(early, look, lambda: no_look(state.points))
+
+
+def from_fresh(at, end: Tempering, fresh: Fresh, before: Array) -> Tempering:
+    """Begin again with the fresh draws, which stand for all rows, however few of them count."""
+    n, dtype = end.points.shape[0], end.points.dtype
+    uncertain = 1 / jnp.maximum(fresh.ess, 1)
+    new = Tempering(
+        end.key,
+        jnp.ones_like(end.t),
+        fresh.points,
+        at(fresh.points),
+        uniform_log_weights(n, dtype),
+        fresh.log_evidence - before,
+        end.tuning,
+        jnp.zeros((), bool),
+        jnp.zeros_like(end.rounds),
+        end.stages,
+        end.moves,
+        end.acceptance,
+        uncertain,
+        uncertain,
+        jnp.mean(fresh.points, axis=0),
+        end.outside,
+    )
+    return new
+
+
+def temper_and_compare(at, begin: Tempering, fresh: Fresh, state: StaticState, settings: StaticSettings) -> Tempering:
+    """Temper; and where fresh draws then say that the cloud has missed nearly all there is, begin again with them."""
+    if not looks_afresh(state):
+        return temper(at, begin, state.steps, settings)
+
+    class Attempt(eqx.Module):
+        tempering: Tempering
+        again: Array  # bool
+        number: Array  # int32
+
+    def attempt(c: Attempt) -> Attempt:
+        end = temper(at, c.tempering, state.steps, settings)
+        missed = fresh.log_evidence > state.log_evidence + end.log_ratio + MISSED
+        again = missed & (c.number == 0)
+        renewed = jax.lax.cond(again, lambda: from_fresh(at, end, fresh, state.log_evidence), lambda: end)
+        return Attempt(renewed, again, c.number + 1)
+
+    first = Attempt(begin, jnp.ones((), bool), jnp.zeros((), jnp.int32))
+    return jax.lax.while_loop(lambda c: c.again, attempt, first).tempering
 
 
 def rejuvenate(
@@ -42,11 +94,11 @@ def rejuvenate(
     one = jnp.ones((), dtype)
     weighed = judge(target, state, row, settings)
     reference = weighted_mean(state.points, jax.nn.softmax(state.log_weights))
-    if state.past.capacity:
+    if state.carried is None:
         at = lambda points: evaluate(target, points, reference, state.surrogate, state.past, row)
-    else:  # nothing kept: the cloud's own shape stands for the past
-        density = fit_kernels(state.points, state.log_weights)
-        at = lambda points: evaluate_density(target, density, state.steps == 0, points, row)
+    else:  # nothing kept: what is known at the particles, continued
+        continuation = fit_continuation(state.carried, state.points, state.log_weights)
+        at = lambda points: evaluate_carried(target, continuation, state.steps == 0, points, row)
     key, fresh_key = jax.random.split(key)
     fresh = look_afresh(fresh_key, target, state, row, settings)
     renewed = fresh.ess >= settings.fresh_ess * n
@@ -80,23 +132,33 @@ def rejuvenate(
         jnp.full((), jnp.nan, dtype),
         jnp.where(renewed, 1 / jnp.maximum(fresh.ess, 1), state.variance),
         jnp.where(mapped_enough, jnp.maximum(1 / left - 1 / n, 0) + state.variance, 0),
+        state.law.mean,
+        jnp.zeros((), dtype),
     )
-    end = temper(at, begin, state.steps, settings)
+    begin = eqx.tree_at(lambda b: b.arrived, begin, weighted_mean(begin.points, jax.nn.softmax(begin.log_weights)))
+    end = temper_and_compare(at, begin, fresh, state, settings)
 
     points, evaluation, log_weights = end.points, end.evaluation, end.log_weights
     scores = evaluation.score(one)
     law = law_of(points, scores, log_weights)
     variance = end.variance
-    if not state.past.capacity:
-        # a cloud's shape has the cloud's error: moves do not forget it, only what is learned since makes it small
-        shrunk = jnp.exp(2 * jnp.mean(jnp.log(law.std / state.law.std)))
-        inherited = (state.variance + 1 / jnp.maximum(ess(state.log_weights), 1)) * jnp.minimum(shrunk, 1)
-        # kernels narrower than one Gaussian: the cloud is bent and its density a guess that no row can check
-        guessed = jnp.where(density.width < 0.99, UNCHECKED, 0)
-        variance = end.variance + jnp.where(state.steps == 0, 0, inherited + guessed)
-    # what the scores say stays true for the rows that are weighed until the next rejuvenation
-    stein = stein_error(points, scores, log_weights)
+    carried = None
+    if state.carried is not None:
+        # a fault of the continuation stays; what is learned since makes it small, unless the cloud may be lost
+        shrunk = jnp.minimum(jnp.exp(2 * jnp.mean(jnp.log(law.std / state.law.std))), 1)
+        shrunk = jnp.where(state.carried.misfit > MOST_CARRIED, 1, shrunk)
+        pile_up = lambda before, now: jnp.where(state.steps == 0, 0, (before + now) * shrunk)
+        lasting = pile_up(state.carried.variance, continuation.variance())
+        misfit = pile_up(state.carried.misfit, continuation.misfit())
+        carried = Carried(evaluation.value(one), evaluation.past_score + evaluation.new_score, lasting, misfit)
+        variance = variance + lasting
+    # what the scores say stays true for the rows that are weighed until the next rejuvenation; at a hard edge they say
+    # nothing, since the density does not vanish there
+    stein = jnp.where(end.outside > HARD_EDGE, jnp.nan, stein_error(points, scores, log_weights))
     variance = jnp.where(jnp.isfinite(stein), jnp.maximum(variance, stein**2), variance)
+    # moves that lead the whole cloud elsewhere: it was not where it should have been on the way, nor is the evidence
+    frame = whitening_of(points, jax.nn.softmax(log_weights))
+    drift = jnp.sqrt(jnp.mean((frame.whiten(end.arrived[None]) - frame.whiten(frame.mean[None])) ** 2))
     moved = jnp.where(near, int(Move.AFFINE), int(Move.TEMPERED)).astype(jnp.int32)
     after = StaticState(
         points,
@@ -109,6 +171,8 @@ def rejuvenate(
         variance,
         state.steps + 1,
         jnp.full_like(state.misfit, jnp.inf),
+        state.log_evidence + end.log_ratio,
+        carried,
     )
     info = info_of(
         after,
@@ -121,5 +185,6 @@ def rejuvenate(
         end.moves,
         stein,
         end.log_variance,
+        drift,
     )
     return after, info

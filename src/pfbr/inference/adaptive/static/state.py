@@ -7,6 +7,7 @@ import equinox as eqx
 from jax import Array
 from jax import numpy as jnp
 
+from pfbr.inference.adaptive.static.carried import Carried, no_past
 from pfbr.inference.adaptive.static.kernels import Tuning, initial_tuning
 from pfbr.inference.adaptive.static.past import Past, empty_past
 from pfbr.inference.adaptive.static.surrogate import Surrogate, no_surrogate
@@ -51,6 +52,8 @@ class StaticState(eqx.Module):
     variance: Array  # of the mean, in posterior variances, as of the last rejuvenation
     steps: Array  # int32 rows seen
     misfit: Array  # of the closed form so far; infinite once it has been left
+    log_evidence: Array  # of the rows so far: to tell what a cloud has missed while rows are few
+    carried: Carried | None  # what stands for the past where no row is kept
 
 
 class StaticInfo(eqx.Module):
@@ -65,7 +68,9 @@ class StaticInfo(eqx.Module):
     stages: Array
     moves: Array
     error: Array  # what the error of the mean is thought to be (Mahalanobis over √d)
-    stein: Array  # the same from the scores alone; NaN where they were not needed
+    misfit: Array  # nats²: variance over the cloud of what stands for rows that are not kept
+    drift: Array  # of the mean by the moves after the row was in, in standard deviations; NaN where there were none
+    stein: Array  # the error from the scores alone; NaN where they were not needed
 
 
 def init(key: Array, points: Array, row: Any, *, history: int = 4096) -> StaticState:
@@ -83,4 +88,6 @@ def init(key: Array, points: Array, row: Any, *, history: int = 4096) -> StaticS
         jnp.asarray(1 / n, points.dtype),
         jnp.zeros((), jnp.int32),
         jnp.full((), jnp.inf, points.dtype),
+        jnp.zeros((), points.dtype),
+        None if history else no_past(points),
     )

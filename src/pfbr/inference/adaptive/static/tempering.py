@@ -11,7 +11,7 @@ from pfbr.inference.adaptive.static.weights import clean, normalise, uniform_log
 from pfbr.particles.particles import ess
 from pfbr.particles.resampling import systematic
 from pfbr.particles.tempering_share import tempering_share
-from pfbr.particles.whitening import whitening_of
+from pfbr.particles.whitening import weighted_mean, whitening_of
 
 SHORTEST = 1e-10  # share of a row: under vague priors the first one may be 1e-8
 
@@ -33,6 +33,8 @@ class Tempering(eqx.Module):
     acceptance: Array  # of the last stage
     variance: Array  # of the mean of a coordinate, in posterior variances: what a chain that forgets slowly leaves
     log_variance: Array  # of the log evidence ratio
+    arrived: Array  # (d,) mean of the cloud when the row was in, before the moves at t = 1
+    outside: Array  # share of the last stage's proposals where the target is zero
 
 
 def share_to_keep(rows: Array, settings) -> Array:
@@ -101,6 +103,8 @@ def temper(evaluate, begin: Tempering, rows: Array, settings) -> Tempering:
             moved.acceptance,
             jnp.where(hopeless, jnp.inf, forgotten * piled + (1 - forgotten) / n),
             jnp.where(hopeless, jnp.inf, log_variance),
+            jnp.where(last & (c.t < 1), weighted_mean(c.points, jax.nn.softmax(weighed)), c.arrived),
+            moved.outside,
         )
 
     return jax.lax.while_loop(lambda c: ~c.finished, stage, begin)
