@@ -69,7 +69,7 @@ def test_named_unknowns_are_dicts_on_their_own_scale_everywhere():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(30, 2))
     values = rows @ np.array([1.0, -0.5]) + 0.3 * rng.normal(size=30)
-    trace = pfbr.run(Named(), values[:, None], inputs=rows, num_particles=128)
+    trace = pfbr.run(Named(), values[:, None], inputs=rows, method="ibis", num_particles=128)
     assert trace.mean()["beta"].shape == (30, 2)
     assert trace.quantile([0.1, 0.9])["sigma"].shape == (2, 30)
     last = trace[-1]

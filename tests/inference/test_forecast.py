@@ -134,7 +134,7 @@ class Scaled(pfbr.Model):
 
 
 def test_static_unknowns_keep_their_names_and_forecast_observations():
-    session = pfbr.Session(Scaled(), num_particles=64)
+    session = pfbr.Session(Scaled(), method="gaussian", num_particles=64)
     posterior = session.update([2.0], inputs=1.5)
     forecast = session.predict(horizon=3, inputs=[0.0, 1.0, 100.0])
     assert forecast.states.mean()["rate"].shape == (3,)
@@ -187,6 +187,7 @@ class Level(pfbr.StateSpaceModel):
         return x + 0.001 * jax.random.normal(key, (1,))
 
 
+@pytest.mark.slow  # parameters beside a state take long to compile
 def test_parameters_are_integrated_over():
     session = pfbr.Session(Level(), num_particles=64)
     session.update([1.0])

@@ -14,14 +14,14 @@ STREAM = np.array([[0.4, -1.2], [9.0, 8.0], [-0.3, 0.8], [1.4, -0.2]], np.float3
 
 
 def test_a_slip_of_long_ago_is_taken_back_in_closed_form():
-    session = pfbr.Session(MODEL, num_particles=32)
+    session = pfbr.Session(MODEL, num_particles=64)
     for row in STREAM:
         session.update(row)
     posterior = session.retract(STREAM[1])
     truth = kalman(session.model, jnp.delete(jnp.asarray(STREAM), 1, axis=0))
     np.testing.assert_allclose(posterior.mean(), truth.mean[-1], atol=1e-3)
     np.testing.assert_allclose(posterior.cov(), truth.cov[-1], atol=0.01)
-    fresh = pfbr.Session(session.model, num_particles=32)
+    fresh = pfbr.Session(session.model, num_particles=64)
     for row in np.delete(STREAM, 1, axis=0):
         fresh.update(row)
     np.testing.assert_allclose(session.log_evidence, fresh.log_evidence, atol=1e-2)
@@ -32,7 +32,7 @@ def test_a_slip_of_long_ago_is_taken_back_in_closed_form():
 
 
 def test_what_was_never_seen_is_refused_and_nothing_changes():
-    session = pfbr.Session(MODEL, num_particles=32)
+    session = pfbr.Session(MODEL, num_particles=64)
     for row in STREAM:
         session.update(row)
     before = session.posterior
@@ -63,7 +63,7 @@ def test_inputs_belong_to_the_row():
 
 
 def test_where_nothing_is_kept_nothing_can_be_taken_back():
-    session = pfbr.Session(MODEL, num_particles=32, history=0)
+    session = pfbr.Session(MODEL, num_particles=64, history=0)
     session.update([0.5, 0.2])
     with pytest.raises(InputError, match="history=0"):
         session.retract([0.5, 0.2])

@@ -36,6 +36,7 @@ def test_the_parameter_and_the_evidence_are_those_of_the_grid(model):
     assert parameters.samples["log_step"].shape == (128,)
 
 
+@pytest.mark.slow  # another size of past, compiled anew
 def test_a_bounded_past_stays_near_the_grid_and_says_so():
     """Eight rows kept of 25: the mean to 0.6 standard deviations."""
     mean, std, log_evidence = exact(STREAM)
@@ -53,6 +54,7 @@ def test_a_method_that_cannot_learn_parameters_says_so():
         pfbr.Session(LocalLevel(), method="gaussian")
 
 
+@pytest.mark.slow  # another model, compiled anew
 def test_what_is_impossible_at_every_particle_is_refused():
     class Positive(LocalLevel):
         def log_likelihood(self, x, observation):
