@@ -10,7 +10,8 @@ from benchmarks.static.problem import Posterior, Problem
 from pfbr.models.base import Model
 
 ROWS = 50
-REACH, CELLS = 5.0, 701  # of the grid: prior standard deviations, and points along an axis
+REACH = 5.0  # of the grid, in prior standard deviations
+CELLS = (201, 201, 701)  # points along an axis: two looks to find where the mass is, the last one counts
 
 
 class Plane(Model):
@@ -61,8 +62,8 @@ class PlaneProblem(Problem):
         """On a grid in float64: a coarse look, then twice closer."""
         reach = REACH * self.model.prior_sd
         low, high = np.full(2, -reach), np.full(2, reach)
-        for _ in range(3):
-            axes = [np.linspace(a, b, CELLS) for a, b in zip(low, high, strict=True)]
+        for cells in CELLS:
+            axes = [np.linspace(a, b, cells) for a, b in zip(low, high, strict=True)]
             points = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 2)
             with jax.enable_x64(True):
                 joint = lambda x: self.log_joint(x, stage)
