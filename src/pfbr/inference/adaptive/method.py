@@ -8,11 +8,12 @@ from jax import numpy as jnp
 from jaxtyping import Array
 
 from pfbr.errors import InputError
-from pfbr.inference.adaptive.filter.model import FilterModel, filter_model
+from pfbr.inference.adaptive.filter.model import filter_model
 from pfbr.inference.adaptive.filter.settings import Settings as FilterSettings
-from pfbr.inference.adaptive.filter.step import FilterState
+from pfbr.inference.adaptive.filter.step import FilterInfo, FilterState
 from pfbr.inference.adaptive.filter.step import init as filter_init
 from pfbr.inference.adaptive.filter.step import step as filter_step
+from pfbr.inference.adaptive.filter.step import weigh as filter_weigh
 from pfbr.inference.adaptive.rows import Row, row_likelihood, row_of, same_rows
 from pfbr.inference.adaptive.static.past import Past
 from pfbr.inference.adaptive.static.state import StaticSettings
@@ -63,7 +64,8 @@ class Adaptive(Method):
     def update(self, key: Key, model: Model, state: Any, observation: Observation) -> tuple[Any, Info]:
         row = row_of(model, observation)
         if isinstance(model, StateSpaceModel):
-            return self._filter(key, filter_model(model), state, row)
+            moved, told = filter_step(key, filter_model(model), state, row.observation, **self._told(row))
+            return moved, _filter_info(told)
         target = self._target(model)
         if _taken_back(model):
             after, said = static_retract(key, target, state, _place(state.past, row), self.static)
@@ -72,9 +74,11 @@ class Adaptive(Method):
         return after, _static_info(target, state, row, said)
 
     def weigh(self, key: Key, model: Model, state: Any, observation: Observation) -> tuple[Any, Info, Array] | None:
+        row = row_of(model, observation)
         if isinstance(model, StateSpaceModel):
-            return None
-        target, row = self._target(model), row_of(model, observation)
+            weighed, told, fine = filter_weigh(key, filter_model(model), state, row.observation, **self._told(row))
+            return weighed, _filter_info(told), fine
+        target = self._target(model)
         if _taken_back(model):
             after, said, enough = static_weigh_back(target, state, _place(state.past, row), self.static)
             return after, _static_info(target, state, row, said), enough
@@ -99,21 +103,10 @@ class Adaptive(Method):
         wanted = Row(jnp.asarray(row.observation, dtype), Conditions(inputs=inputs, observed=observed))
         return bool(jnp.any(_kept(state.past, wanted)))
 
-    def _filter(self, key: Key, model: FilterModel, state: FilterState, row: Row) -> tuple[FilterState, Info]:
+    def _told(self, row: Row) -> dict[str, Any]:
+        """What a filter is told besides the observation."""
         dt = jnp.ones((), row.observation.dtype) if row.conditions.dt is None else row.conditions.dt
-        after, said = filter_step(
-            key, model, state, row.observation, dt=dt, conditions=row.conditions, settings=self.filter
-        )
-        info = Info(
-            ess=said.ess,
-            pareto_k=said.pareto_k,
-            log_predictive=said.log_predictive,
-            flagged=said.flagged,
-            move=jnp.asarray(FILTER_MOVES, jnp.int32)[said.move],
-            undefined=said.undefined,
-            details={name: getattr(said, name) for name in FILTER_DETAILS},
-        )
-        return after, info
+        return {"dt": dt, "conditions": row.conditions, "settings": self.filter}
 
     def _target(self, model: Model) -> Target:
         inner = unbound(model)
@@ -143,6 +136,18 @@ def _kept(past: Past, row: Row) -> Array:
 def _place(past: Past, row: Row) -> Array:
     """Of the first kept row like this one; the caller knows that there is one."""
     return jnp.argmax(_kept(past, row))
+
+
+def _filter_info(said: FilterInfo) -> Info:
+    return Info(
+        ess=said.ess,
+        pareto_k=said.pareto_k,
+        log_predictive=said.log_predictive,
+        flagged=said.flagged,
+        move=jnp.asarray(FILTER_MOVES, jnp.int32)[said.move],
+        undefined=said.undefined,
+        details={name: getattr(said, name) for name in FILTER_DETAILS},
+    )
 
 
 def _static_info(target: Target, before: Any, row: Row, said: Any) -> Info:

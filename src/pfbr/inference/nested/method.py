@@ -80,7 +80,7 @@ class Nested(Method):
 
     def parameters(self, model: Model, state: NestedState) -> Any:
         """The parameters, one for each particle, as the model has them."""
-        return jax.vmap(unravel(model))(state.cloud.thetas)
+        return _as_declared(model, state.cloud.thetas)
 
     def unsupported(self, model: Model) -> str | None:
         if not has_parameters(model):
@@ -169,3 +169,8 @@ def _details(like: Array) -> dict[str, Array]:
         "rounds": jnp.zeros((), jnp.int32),
         "drawn": jnp.asarray(False),
     }
+
+
+@eqx.filter_jit  # sessions ask outside of a compiled step
+def _as_declared(model: Model, thetas: Array) -> Any:
+    return jax.vmap(unravel(model))(thetas)

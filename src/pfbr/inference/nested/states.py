@@ -1,5 +1,6 @@
 """One state of every filter, such that together they have the mean and covariance of all of them."""
 
+import jax
 import numpy as np
 from jax import numpy as jnp
 
@@ -12,6 +13,7 @@ from pfbr.typing import PerParticle, Points
 GOLDEN = (np.sqrt(5.0) - 1) / 2
 
 
+@jax.jit  # sessions look at particles outside of a compiled step, where every operation would be traced anew
 def one_state_each(filters: Clouds, log_weights: PerParticle) -> Points:
     """The i-th filter gives the state at the share i · golden ratio, modulo 1, of its weight along a line: the shares
     are even over any stretch of filters. What is left of the noise of choosing is taken out by an affine map."""

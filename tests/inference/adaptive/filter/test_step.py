@@ -10,6 +10,7 @@ from pfbr.inference.adaptive.method import Adaptive
 from pfbr.inference.info import Move
 from pfbr.inference.method import Stream, record
 from pfbr.models.base import StateSpaceModel
+from pfbr.models.conditions import Conditions, bind
 
 T, N = 10, 64
 
@@ -89,3 +90,23 @@ def test_a_step_says_what_it_did_and_how_sure_it_is(ran):
     assert not np.any(info.flagged)
     assert np.all(np.asarray(info.ess) > 1)
     assert np.all(np.isfinite(info.log_evidence))
+
+
+def test_weighing_alone_is_the_step_where_it_is_enough():
+    """From the prior: a vague report is weighed, a sharp one far away is not."""
+    method = Adaptive()
+    under = lambda units, dt: bind(
+        Pendulum(jnp.full(2, units)), Conditions(dt=jnp.asarray(dt), observed=jnp.ones(1, bool)), shape=(1,)
+    )
+    model, wide = under(1.0, 1.0), under(64.0, 0.01)  # angles so small that all particles agree
+    state = method.init(jax.random.key(0), model, N)
+    update, weigh = eqx.filter_jit(method.update), eqx.filter_jit(method.weigh)
+    key, y = jax.random.key(1), jnp.zeros(1)
+    tried, said, enough = weigh(key, wide, state, y)
+    assert bool(enough)
+    after, info = update(key, wide, state, y)
+    np.testing.assert_allclose(tried.cloud.points, after.cloud.points, rtol=1e-5)
+    np.testing.assert_allclose(tried.cloud.log_weights, after.cloud.log_weights, rtol=1e-4)
+    assert said.log_predictive == pytest.approx(float(info.log_predictive), rel=1e-4)
+    assert said.move == info.move
+    assert not bool(weigh(key, model, state, jnp.array([3.0]))[2])

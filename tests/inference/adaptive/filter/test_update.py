@@ -10,7 +10,7 @@ from jax import numpy as jnp
 from pfbr.inference.adaptive.filter.absorbed import FLOWED, OVERSAMPLED, TEMPERED, WEIGHED, Absorbed
 from pfbr.inference.adaptive.filter.cloud import equally_weighted
 from pfbr.inference.adaptive.filter.settings import Settings
-from pfbr.inference.adaptive.filter.update import absorb, is_enough, weighed
+from pfbr.inference.adaptive.filter.update import Ways, absorb, is_enough, weighed
 
 N = 600  # more than are tempered
 NORMALS = jax.random.permutation(jax.random.key(0), jax.scipy.special.ndtri((jnp.arange(N) + 0.5) / N))[:, None]
@@ -24,10 +24,10 @@ def absorbed(points, centre, std, ancestors) -> Absorbed:
     """A normal observation; every particle predicts the same law, so that its draws are as good as anybody's. Half of
     the particles are then copies of others in a first round of tempering."""
     log_likelihood = lambda x: -0.5 * ((x[:, 0] - centre) / std) ** 2
-    redraw = lambda key, times: jnp.sinh(jax.random.normal(key, (N * times, 1)))
+    redraw = lambda key, times: (jnp.sinh(jax.random.normal(key, (N * times, 1))), None)
     # more ancestors than there are: further draws are never enough
     settings = Settings(tempered=512, ancestors=ancestors, enough=jnp.where(ancestors > 1, jnp.inf, 128.0))
-    return absorb(jax.random.key(1), equally_weighted(points), log_likelihood, settings, redraw=redraw)
+    return absorb(jax.random.key(1), equally_weighted(points), log_likelihood, settings, Ways(redraw))
 
 
 @functools.cache

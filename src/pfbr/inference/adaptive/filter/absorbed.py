@@ -5,6 +5,7 @@ from jax import numpy as jnp
 from jaxtyping import Array
 
 from pfbr.inference.adaptive.filter.cloud import Cloud
+from pfbr.inference.adaptive.filter.paths import Paths
 
 WEIGHED, FLOWED, TEMPERED, SECOND_LOOK, OVERSAMPLED = 0, 1, 2, 3, 4
 
@@ -17,11 +18,15 @@ class Absorbed(eqx.Module):
     acceptance: Array  # of the last moves; 1 where none was needed
     width: Array  # of the kernels; 1 where none was needed
     unfinished: Array  # the rounds were used up before all was absorbed
-    error: Array  # Monte Carlo error of the mean, in standard deviations; 0: not known
+    error: Array  # of the mean, in standard deviations; 0: not known
     beyond: Array  # the share of the cloud that lies where no predicted particle vouches for it
+    paths: Paths | None  # that end at the particles
+    renewed: Array  # paths were moved from their start: copies of an ancestor are no longer that
 
 
-def absorbed(cloud, log_predictive, move, rounds=0, acceptance=1.0, width=1.0, unfinished=False) -> Absorbed:
+def absorbed(
+    cloud, log_predictive, move, rounds=0, acceptance=1.0, width=1.0, unfinished=False, paths=None
+) -> Absorbed:
     dtype = cloud.points.dtype
     return Absorbed(
         cloud,
@@ -33,4 +38,6 @@ def absorbed(cloud, log_predictive, move, rounds=0, acceptance=1.0, width=1.0, u
         jnp.asarray(unfinished),
         jnp.zeros((), dtype),
         jnp.zeros((), dtype),
+        paths,
+        jnp.array(False),
     )

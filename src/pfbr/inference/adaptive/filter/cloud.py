@@ -44,15 +44,19 @@ def equally_weighted(points: Array) -> Cloud:
     return Cloud(points, jnp.full(n, -jnp.log(n), points.dtype), jnp.arange(n), jnp.arange(n))
 
 
-def resampled(key: Array, points: Array, log_weights: Array, parent: Array, num: int | None = None) -> Cloud:
+def resampled(
+    key: Array, points: Array, log_weights: Array, parent: Array, num: int | None = None, *, match: Array | bool = True
+) -> Cloud:
     """Equal weights, with mean and covariance kept: what resampling adds in noise to the first two moments is taken
-    out again by one affine map, where there are enough ancestors for it."""
+    out again by one affine map, where there are enough ancestors for it. `match=False`: points stay as they are."""
     num = points.shape[0] if num is None else num
     log_weights = normalised(log_weights)
     ancestors = systematic(key, log_weights, num)
     equal = jnp.full(num, 1 / num, points.dtype)
     chosen = points[ancestors]
     corrected = matched(chosen, equal, whitening_of(points, jnp.exp(log_weights), shrink=False))
-    enough = ess(log_weights) > 4 * points.shape[1]  # else the correction is a guess as rough as what it corrects
+    enough = (
+        ess(log_weights) > 4 * points.shape[1]
+    ) & match  # else the correction is a guess as rough as what it corrects
     chosen = jnp.where(enough & jnp.all(jnp.isfinite(corrected)), corrected, chosen)
     return Cloud(chosen, jnp.full(num, -jnp.log(num), points.dtype), ancestors, parent[ancestors])

@@ -54,14 +54,19 @@ class Lineage(eqx.Module):
         clouds = jax.lax.cond(due, lambda: (self.younger, now), lambda: (self.older, self.younger))
         return eqx.tree_at(lambda s: (s.older, s.younger), self, clouds)
 
-    def after(self, parent: Array, observation, dt, conditions, log_predictive) -> "Lineage":
-        """After a report whose particles come from those before it as `parent` says."""
+    def after(
+        self, parent: Array, observation, dt, conditions, log_predictive, renewed: Array | bool = False
+    ) -> "Lineage":
+        """After a report whose particles come from those before it as `parent` says. Renewed paths owe nothing to
+        others."""
+        own = jnp.arange(parent.shape[0])
 
         def add(kept, new):
             return jnp.concatenate([kept[1:], jnp.asarray(new, kept.dtype)[None]])
 
         def grown(point: Checkpoint) -> Checkpoint:
-            return eqx.tree_at(lambda p: (p.origin, p.age), point, (point.origin[parent], point.age + 1))
+            origin = jnp.where(renewed, own, point.origin[parent])
+            return eqx.tree_at(lambda p: (p.origin, p.age), point, (origin, point.age + 1))
 
         reports = jax.tree.map(add, self.reports, Reports(observation, dt, conditions, log_predictive))
         return Lineage(grown(self.older), grown(self.younger), reports, self.count + 1)
@@ -72,15 +77,15 @@ class Lineage(eqx.Module):
         clouds = jax.lax.cond(new, lambda: (now, now), lambda: (self.older, self.younger))
         return eqx.tree_at(lambda s: (s.older, s.younger), self, clouds)
 
-    def error(self, cloud: Cloud) -> Array:
+    def error(self, cloud: Cloud, renewed: Array | bool = False) -> Array:
         """Of the mean of a cloud whose particles come from those before the report as `cloud.parent` says, Mahalanobis
-        over √d."""
+        over √d. Where paths were renewed, only copies made by the last resampling share their luck."""
         stride = max(1, cloud.points.shape[0] // JUDGES)
         some = jnp.exp(normalised(cloud.log_weights[::stride]))
         whitening = whitening_of(cloud.points[::stride], some, shrink=False)
         weights = cloud.weights[:, None]
         parts = jnp.concatenate([weights * (cloud.points - cloud.mean), weights], axis=1)
-        told = spread_of_sums(parts, self.older.origin[cloud.parent], whitening)
+        told = spread_of_sums(parts, jnp.where(renewed, cloud.family, self.older.origin[cloud.parent]), whitening)
         # few families in the end: a model that forgets fast may be fine all the same, which the younger cloud tells
         return jax.lax.cond(
             jnp.isfinite(told),

@@ -2,14 +2,14 @@
 
 The older of the two clouds that the lineage keeps (the prior itself, if the stream is that young) is made into many
 more particles and the reports since are replayed. What comes out replaces the cloud if its evidence for these reports
-is higher; otherwise the observation is an outlier, and the cloud stays.
+is higher and enough of its particles counted all along; otherwise the observation is an outlier, and the cloud stays.
 """
 
 import jax
 from jax import numpy as jnp
 from jaxtyping import Array
 
-from pfbr.inference.adaptive.filter.absorbed import TEMPERED, Absorbed
+from pfbr.inference.adaptive.filter.absorbed import FLOWED, TEMPERED, Absorbed
 from pfbr.inference.adaptive.filter.cloud import Cloud, equally_weighted, resampled
 from pfbr.inference.adaptive.filter.density import cloud_density
 from pfbr.inference.adaptive.filter.lineage import Lineage
@@ -23,19 +23,29 @@ from pfbr.particles.summation import CompensatedSum
 DRAWS = 64  # observations that the cloud makes up, to know how it would score them
 JUDGES = 1024  # particles that score them
 GAIN = 2.0  # nats of evidence that a replay must gain
+LEAST = 1 / 128  # of the particles must count after each of its reports, or it has lost itself
 TIMES = 4  # as many particles as the filter has, at least
+
+
+def is_doubtful(result: Absorbed, lineage: Lineage) -> Array:
+    """Whether it has to be asked: where particles were tempered, and where they flowed and the observation scores less
+    than all the last ones. A cloud that has shrunk to a point is Gaussian too, and flows anywhere."""
+    return (result.move == TEMPERED) | ((result.move == FLOWED) & (result.log_predictive < _lowest(lineage)))
+
+
+def _lowest(lineage: Lineage) -> Array:
+    last = lineage.reports.log_predictives
+    there = jnp.arange(last.shape[0]) >= last.shape[0] - lineage.count
+    return jnp.where(lineage.count > 0, jnp.min(jnp.where(there, last, jnp.inf)), -jnp.inf)
 
 
 def surprised(key: Array, model, predicted: Cloud, result: Absorbed, lineage: Lineage, conditions, nats) -> Array:
     """Is the log predictive density far below those of observations that the predicted cloud itself would make?
 
-    Asked only where weighing was not enough. Models that cannot make observations are asked for their last log
-    predictives instead.
+    Models that cannot make observations are asked for their last log predictives instead.
     """
     if not model.offers("sample_observation"):
-        last = lineage.reports.log_predictives
-        there = jnp.arange(last.shape[0]) >= last.shape[0] - lineage.count
-        return (result.log_predictive < jnp.min(jnp.where(there, last, jnp.inf)) - nats) & (lineage.count > 4)
+        return (result.log_predictive < _lowest(lineage) - nats) & (lineage.count > 4)
 
     def ask():
         choose_key, draw_key, judge_key = jax.random.split(key, 3)
@@ -50,7 +60,7 @@ def surprised(key: Array, model, predicted: Cloud, result: Absorbed, lineage: Li
         score = lambda y: jax.nn.logsumexp(log_weights + log_likelihoods(model, points, y, conditions))
         return result.log_predictive < jnp.min(jax.lax.map(score, made_up)) - nats
 
-    return jax.lax.cond(result.move == TEMPERED, ask, lambda: jnp.array(False))
+    return jax.lax.cond(is_doubtful(result, lineage), ask, lambda: jnp.array(False))
 
 
 def look_again(
@@ -72,33 +82,35 @@ def look_again(
     def replay(carry, row):
         i, report = row
 
-        def go(cloud, evidence):
+        def go(cloud, evidence, least):
             here = jax.random.fold_in(replay_key, i)
-            after, gained = _weighed(here, model, cloud, report.observations, report.dts, report.conditions)
-            return after, evidence.add(gained)
+            after, gained, size = _weighed(here, model, cloud, report.observations, report.dts, report.conditions)
+            return after, evidence.add(gained), jnp.minimum(least, size)
 
         return jax.lax.cond(i >= length - older.age, go, lambda *carry: carry, *carry), None
 
-    (found, evidence), _ = jax.lax.scan(replay, (start, older.log_evidence), (jnp.arange(length), reports))
-    better = evidence.value > log_evidence.value + GAIN
+    begun = start, older.log_evidence, jnp.full((), many, start.points.dtype)
+    (found, evidence, least), _ = jax.lax.scan(replay, begun, (jnp.arange(length), reports))
+    better = (evidence.value > log_evidence.value + GAIN) & (least > LEAST * many)
     found = resampled(thin_key, found.points, found.log_weights, found.parent, n)
     pick = lambda new, old: jax.tree.map(lambda a, b: jnp.where(better, a, b), new, old)
     return pick(found, cloud), pick(evidence, log_evidence), better
 
 
-def _weighed(key: Array, model, cloud: Cloud, observation, dt, conditions) -> tuple[Cloud, Array]:
-    """A step of the plain bootstrap filter: with so many particles weighing is enough, and it compiles in a moment."""
+def _weighed(key: Array, model, cloud: Cloud, observation, dt, conditions) -> tuple[Cloud, Array, Array]:
+    """A step of the plain bootstrap filter: with so many particles weighing is enough, and it compiles in a moment.
+    Cloud, log predictive density, ESS."""
     predict_key, resample_key = jax.random.split(key)
     predicted = predict(predict_key, model, cloud, dt, conditions, match=False)
     weighed = predicted.log_weights + log_likelihoods(model, predicted.points, observation, conditions)
     gained = jax.nn.logsumexp(weighed)
-    few = ess(weighed) < 0.5 * weighed.shape[0]
+    size = ess(weighed)
     after = jax.lax.cond(
-        few,
+        size < 0.5 * weighed.shape[0],
         lambda: resampled(resample_key, predicted.points, weighed, predicted.parent),
         lambda: predicted.at(predicted.points, weighed - gained),
     )
-    return after, gained
+    return after, gained, size
 
 
 def spread_out(key: Array, cloud: Cloud, many: int, settings: Settings) -> Cloud:

@@ -12,7 +12,7 @@ class Settings(eqx.Module):
     enough: Real = 128.0  # ESS that is enough of any number of particles, if the error of the mean is as small too
     flow: Real = 0.9  # ESS that a flow must leave: at 0.4 and 0.8 it loses to tempering
     temper: Real = 0.5  # ESS that one tempering round leaves
-    ancestors: Real = 0.5  # ESS that further draws must leave among the particles they come from
+    ancestors: Real = 0.25  # ESS that further draws must leave among the particles they come from
     misfit: Real = 0.02  # nats by which a likelihood may miss being quadratic and still count as one
     surprise: Real = 8.0  # nats below what the cloud's own draws would score
     wrong: Real = 0.3  # standard deviations of Monte Carlo error in the mean above which a step is flagged
@@ -20,13 +20,14 @@ class Settings(eqx.Module):
     breadth: Real = 2.0  # its width
     slack: Real = 1.0  # standard errors by which wider kernels may be less likely than the best
     moves: int = eqx.field(static=True, default=4)  # Metropolis moves after each resampling
-    rounds: int = eqx.field(static=True, default=12)  # tempering rounds at most: a bound on the time of a step
+    rounds: int = eqx.field(static=True, default=24)  # tempering rounds at most: a bound on the time of a step
     tempered: int = eqx.field(static=True, default=1024)  # particles at most; noise parts the copies
     oversample: int = eqx.field(static=True, default=16)  # draws of the dynamics from each particle; 0: never
     oversampled: int = eqx.field(static=True, default=16384)  # such draws in all, at most
     second_look: int = eqx.field(static=True, default=16)  # reports that can be replayed; 0: never
     second_look_particles: int = eqx.field(static=True, default=4096)
     find_exact: bool = eqx.field(static=True, default=True)  # look for Gaussian cloud and quadratic likelihood first
+    move_paths: bool = eqx.field(static=True, default=True)  # from the prior, while a stream is young
     match: bool = eqx.field(static=True, default=True)  # quasi-random matched normals where the model takes normals
 
     def draws_each(self, num_particles: int) -> int:

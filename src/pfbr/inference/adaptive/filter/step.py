@@ -10,11 +10,13 @@ from pfbr.inference.adaptive.filter.cloud import Cloud, resampled
 from pfbr.inference.adaptive.filter.ensemble import PER_DIMENSION
 from pfbr.inference.adaptive.filter.lineage import Lineage, first_lineage
 from pfbr.inference.adaptive.filter.model import FilterModel, log_likelihoods, undefined_share, was_observed
-from pfbr.inference.adaptive.filter.predict import first_cloud, predict, redraw
-from pfbr.inference.adaptive.filter.second_look import look_again, surprised
+from pfbr.inference.adaptive.filter.path_moves import move_paths
+from pfbr.inference.adaptive.filter.paths import Paths, first_paths
+from pfbr.inference.adaptive.filter.predict import draw_noise, first_cloud, moved
+from pfbr.inference.adaptive.filter.second_look import is_doubtful, look_again, surprised
 from pfbr.inference.adaptive.filter.settings import Settings, without_noise
 from pfbr.inference.adaptive.filter.transitions import Before
-from pfbr.inference.adaptive.filter.update import absorb
+from pfbr.inference.adaptive.filter.update import Ways, absorb, is_enough
 from pfbr.particles.pareto import pareto_k
 from pfbr.particles.summation import CompensatedSum
 
@@ -22,6 +24,7 @@ REST = 4  # reports between two looks: a bound on the time of a stream that noth
 
 
 TAIL = 1024  # weights that tell how heavy their tail is, at most
+MOST_DOUBT, FORGETTING = 2.0, 0.5  # standard deviations; what a report leaves of an error before it
 BEYOND = 0.5  # of a cloud, where no predicted particle vouches for it: more likely lost than not
 
 
@@ -31,6 +34,8 @@ class FilterState(eqx.Module):
     count: Array  # reports so far
     lineage: Lineage | None  # where particles come from; None where weights are never used
     rested: Array  # reports since the last second look
+    doubt: Array  # an error of the mean that later reports have not yet mended
+    paths: Paths | None  # from the prior to the particles, while the stream is young
 
 
 class FilterInfo(eqx.Module):
@@ -44,7 +49,8 @@ class FilterInfo(eqx.Module):
     acceptance: Array
     width: Array
     surprised: Array
-    error: Array  # of the mean, in standard deviations, by the lineage of the particles; 0 where it is not known
+    error: Array  # of the mean, in standard deviations, at most 2: by the lineage of the particles, and what may be
+    # left of earlier errors; 0 where it is not known
     beyond: Array  # the share of the cloud that no predicted particle vouches for
     undefined: Array  # the share of the predicted particles at which the log likelihood is NaN
 
@@ -57,26 +63,54 @@ def init(
     many = num_particles >= PER_DIMENSION * model.dim  # else there is no density of the cloud to draw more from
     keep = many and observation is not None and not model.linear
     lineage = first_lineage(cloud, observation, conditions) if keep else None
-    return FilterState(cloud, CompensatedSum.zero(), jnp.zeros((), jnp.int32), lineage, jnp.full((), REST, jnp.int32))
+    paths = None
+    if lineage is not None and num_particles <= settings.tempered and settings.move_paths:
+        paths = first_paths(cloud.points, draw_noise(key, model, cloud), observation, conditions)
+    zero, rested = jnp.zeros((), jnp.int32), jnp.full((), REST, jnp.int32)
+    doubt = jnp.zeros((), cloud.points.dtype)
+    return FilterState(cloud, CompensatedSum.zero(), zero, lineage, rested, doubt, paths)
 
 
 def predict_and_absorb(
-    key: Array, model: FilterModel, cloud: Cloud, observation, dt, conditions, settings: Settings, lineage=None
+    key: Array,
+    model: FilterModel,
+    state: FilterState,
+    observation,
+    dt,
+    conditions,
+    settings: Settings,
+    lineage=None,
+    weigh_only: bool = False,
 ) -> tuple[Cloud, Absorbed]:
     """One report without diagnostics: the predicted cloud, and what became of it."""
     predict_key, absorb_key, resample_key = jax.random.split(key, 3)
-    noisy = model.noise_dim > 0
-    before = opened(resample_key, cloud, dt, settings) if noisy and not model.linear else fresh(cloud)
-    predicted = predict(predict_key, model, before, dt, conditions, match=settings.match)
+    noisy, cloud, paths = model.noise_dim > 0, state.cloud, state.paths
+    match = True if paths is None else ~paths.go_on
+    before = opened(resample_key, cloud, dt, settings, match) if noisy and not model.linear else fresh(cloud)
+    noise = draw_noise(predict_key, model, before, match=settings.match)
+    predicted = before.at(moved(model, before.points, noise, dt, conditions))
+
+    def redraw(key, times):
+        many = before.at(jnp.repeat(before.points, times, axis=0))
+        noise = draw_noise(key, model, many, match=False)
+        return moved(model, many.points, noise, dt, conditions), noise
+
+    quiet = settings if noisy else without_noise(settings)
+    ways = Ways(
+        redraw if noisy else None,
+        _transitions(model, before, dt, conditions) if noisy else None,
+        None if paths is None else paths.opened(before.parent, noise, observation, dt, conditions),
+        lambda key, cloud, paths: move_paths(key, model, cloud, paths, quiet),
+    )
     result = absorb(
         absorb_key,
         predicted,
         lambda points: log_likelihoods(model, points, observation, conditions),
-        settings if noisy else without_noise(settings),
+        quiet,
+        ways,
         linear_gaussian=model.linear,
-        redraw=(lambda key, times: redraw(key, model, before, dt, conditions, times)) if noisy else None,
-        before=_transitions(model, before, dt, conditions) if noisy else None,
-        error=None if lineage is None else lineage.error,
+        error=None if lineage is None else lambda result: lineage.error(result.cloud, result.renewed),
+        weigh_only=weigh_only,
     )
     return predicted, result
 
@@ -96,14 +130,14 @@ def fresh(cloud: Cloud) -> Cloud:
     return Cloud(cloud.points, cloud.log_weights, cloud.family, jnp.arange(cloud.points.shape[0]))
 
 
-def opened(key: Array, cloud: Cloud, dt: Array, settings: Settings) -> Cloud:
+def opened(key: Array, cloud: Cloud, dt: Array, settings: Settings, match: Array | bool) -> Cloud:
     """Resampled where weights have become unequal. That opens a step instead of closing it, so that the particles one
     looks at are weighted."""
     n = cloud.points.shape[0]
     own = jnp.arange(n)
     return jax.lax.cond(
         (cloud.ess < settings.stay * n) & (dt > 0),  # without time there is no noise to part copies
-        lambda: resampled(key, cloud.points, cloud.log_weights, own),
+        lambda: resampled(key, cloud.points, cloud.log_weights, own, match=match),
         lambda: fresh(cloud),
     )
 
@@ -112,21 +146,48 @@ def step(
     key: Array, model: FilterModel, state: FilterState, observation, *, dt, conditions=None, settings=Settings()
 ) -> tuple[FilterState, FilterInfo]:
     """Predict, absorb; where the observation surprises the whole cloud, look again at the last few reports."""
+    return _step(key, model, state, observation, dt, conditions, settings, weigh_only=False)[:2]
+
+
+def weigh(
+    key: Array, model: FilterModel, state: FilterState, observation, *, dt, conditions=None, settings=Settings()
+) -> tuple[FilterState, FilterInfo, Array]:
+    """The same by weighing or an exact flow alone, and whether that is what `step` would give. Compiles in a moment."""
+    return _step(key, model, state, observation, dt, conditions, settings, weigh_only=True)
+
+
+def _step(
+    key: Array,
+    model: FilterModel,
+    state: FilterState,
+    observation,
+    dt,
+    conditions,
+    settings: Settings,
+    weigh_only: bool,
+) -> tuple[FilterState, FilterInfo, Array]:
     update_key, surprise_key, look_key = jax.random.split(key, 3)
     dt = jnp.asarray(dt, state.cloud.points.dtype)
     lineage = None if state.lineage is None else state.lineage.opened(state.cloud, state.log_evidence)
     predicted, result = predict_and_absorb(
-        update_key, model, state.cloud, observation, dt, conditions, settings, lineage
+        update_key, model, state, observation, dt, conditions, settings, lineage, weigh_only
     )
+    # an ensemble and a declared linear model have one way only, and no lineage
+    quiet = settings if model.noise_dim > 0 else without_noise(settings)
+    enough = jnp.array(True) if lineage is None else is_enough(result, quiet) & ~is_doubtful(result, lineage)
     cloud, move, rested = result.cloud, result.move, state.rested + 1
     log_evidence = state.log_evidence.add(result.log_predictive)
     surprise = jnp.array(False)
     if lineage is not None:
-        surprise = was_observed(conditions) & surprised(
-            surprise_key, model, predicted, result, lineage, conditions, settings.surprise
-        )
-        lineage = lineage.after(cloud.parent, observation, dt, conditions, result.log_predictive)
-    if lineage is not None and settings.second_look and model.noise_dim > 0:  # without noise, copies stay copies
+        if not weigh_only or not model.offers("sample_observation"):  # else not asked: there is no doubt, or too little
+            surprise = was_observed(conditions) & surprised(
+                surprise_key, model, predicted, result, lineage, conditions, settings.surprise
+            )
+            enough = enough & ~surprise
+        lineage = lineage.after(cloud.parent, observation, dt, conditions, result.log_predictive, result.renewed)
+    paths = result.paths
+    if lineage is not None and settings.second_look and model.noise_dim > 0 and not weigh_only:
+        # without noise there is no second look: copies would stay copies
         kept = lineage
         look = (surprise | (was_observed(conditions) & (result.beyond > BEYOND))) & (rested >= REST)
         cloud, log_evidence, replaced = jax.lax.cond(
@@ -135,9 +196,12 @@ def step(
             lambda: (cloud, log_evidence, jnp.array(False)),
         )
         lineage = lineage.restarted_where(replaced, cloud, log_evidence)
+        paths = None if paths is None else paths.broken_where(replaced)
         move, rested = jnp.where(replaced, SECOND_LOOK, move), jnp.where(look, 0, rested)
-    unsure = ~(result.error < settings.wrong) | (result.beyond > BEYOND) | result.unfinished
-    flagged = surprise | ~jnp.isfinite(result.log_predictive) | unsure
+    lost = surprise | ~jnp.isfinite(result.log_predictive) | (result.beyond > BEYOND) | result.unfinished
+    told = jnp.where(lost, MOST_DOUBT, jnp.minimum(result.error, MOST_DOUBT))  # NaN: all particles at one place
+    error = jnp.maximum(jnp.where(jnp.isnan(told), MOST_DOUBT, told), FORGETTING * state.doubt)
+    flagged = ~(error < settings.wrong)
     n = cloud.points.shape[0]
     info = FilterInfo(
         ess=cloud.ess,
@@ -150,8 +214,8 @@ def step(
         acceptance=result.acceptance,
         width=result.width,
         surprised=surprise,
-        error=result.error,
+        error=error,
         beyond=result.beyond,
         undefined=undefined_share(model, predicted.points, observation, conditions),
     )
-    return FilterState(cloud, log_evidence, state.count + 1, lineage, rested), info
+    return FilterState(cloud, log_evidence, state.count + 1, lineage, rested, error, paths), info, enough

@@ -20,6 +20,8 @@ from pfbr.particles.resampling import systematic
 from pfbr.particles.tempering_share import tempering_share
 from pfbr.particles.whitening import whitening_of
 
+NARROWER = 0.7  # width of other kernels that could as well have been chosen
+
 
 class _Progress(eqx.Module):
     """The carry of the tempering loop."""
@@ -91,7 +93,7 @@ def _absorb_in_rounds(
                 return jnp.ones(()), absorbed(moved, gained, FLOWED, 0, result.acceptance, density.kernels.width)
 
             def temper():
-                share = tempering_share(cloud.log_weights, values, left, settings.temper * n, shortest=left / 20)
+                share = tempering_share(cloud.log_weights, values, left, settings.temper * n, shortest=1e-4 * left)
                 return _temper(temper_key, cloud, values, done, share, density, log_likelihood, settings)
 
             fits = ess(flowed) > jnp.maximum(settings.flow * n, stay_ess)
@@ -105,7 +107,17 @@ def _absorb_in_rounds(
         # the kind of the whole step is its least exact part
         move = jnp.maximum(result.move, step.move)
         step = Absorbed(
-            step.cloud, total, move, result.rounds + 1, step.acceptance, step.width, done < 1, step.error, step.beyond
+            step.cloud,
+            total,
+            move,
+            result.rounds + 1,
+            step.acceptance,
+            step.width,
+            done < 1,
+            step.error,
+            step.beyond,
+            None,
+            step.renewed,
         )
         return _Progress(key, done, step)
 
@@ -115,7 +127,23 @@ def _absorb_in_rounds(
     start = _Progress(key, jnp.zeros(()), absorbed(cloud, 0.0, WEIGHED))
     result = jax.lax.while_loop(unfinished, body, start).result
     beyond = result.cloud.weights @ density.beyond(result.cloud.points)
-    return eqx.tree_at(lambda r: r.beyond, result, beyond)
+    return eqx.tree_at(lambda r: (r.beyond, r.error), result, (beyond, error_of_density(result.cloud, density)))
+
+
+def error_of_density(cloud: Cloud, density: PredictiveDensity) -> Array:
+    """How far the mean depends on a density that is only estimated, in standard deviations: what narrower kernels would
+    change, and half of what the two halves of its centres disagree by."""
+    whitening = whitening_of(cloud.points, cloud.weights, shrink=False)
+    now = density(cloud.points)
+
+    def mean_by(other: PredictiveDensity) -> Array:
+        weights = jnp.exp(normalised(cloud.log_weights + other(cloud.points) - now))
+        return weights @ whitening.whiten(cloud.points)
+
+    first = jnp.arange(density.kernels.log_weights.shape[0]) % 2 == 0
+    disagreement = 0.5 * (mean_by(density.varied(keep=first)) - mean_by(density.varied(keep=~first)))
+    narrower = mean_by(density.varied(width=NARROWER))
+    return jnp.sqrt(jnp.mean(disagreement**2 + narrower**2))
 
 
 class _Walker(eqx.Module):

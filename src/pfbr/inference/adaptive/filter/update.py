@@ -5,6 +5,8 @@ Weighing needs no density and no score, and most observations need no more: it c
 nothing where it is not needed.
 """
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 from jax import numpy as jnp
@@ -15,10 +17,25 @@ from pfbr.inference.adaptive.filter.affine_flow import posterior_map, quadratic
 from pfbr.inference.adaptive.filter.cloud import Cloud, resampled
 from pfbr.inference.adaptive.filter.ensemble import PER_DIMENSION, ensemble_update
 from pfbr.inference.adaptive.filter.exact import is_exact
+from pfbr.inference.adaptive.filter.paths import Paths
 from pfbr.inference.adaptive.filter.settings import Settings
 from pfbr.inference.adaptive.filter.temper import flow_or_temper
 from pfbr.inference.adaptive.filter.transitions import Before
 from pfbr.particles.particles import ess
+
+
+class Ways(eqx.Module):
+    """What else a cloud can do than weigh, flow and follow kernels; None: it cannot.
+
+    `redraw(key, times)`: so many further draws of the same prediction from each particle, (times · n, d), those of one
+    particle together, and their noise. `before`: where the dynamics have a density, for that of the predicted cloud.
+    `paths` end at the particles, and `move_paths(key, cloud, paths)` absorbs the observation with them.
+    """
+
+    redraw: Callable | None = eqx.field(static=True, default=None)
+    before: Before | None = None
+    paths: Paths | None = None
+    move_paths: Callable | None = eqx.field(static=True, default=None)
 
 
 def absorb(
@@ -26,42 +43,52 @@ def absorb(
     cloud: Cloud,
     log_likelihood,
     settings: Settings,
+    ways: Ways = Ways(),
     *,
     linear_gaussian: bool = False,
-    redraw=None,
-    before: Before | None = None,
     error=None,
+    weigh_only: bool = False,
 ) -> Absorbed:
-    """`log_likelihood`: points (n, d) -> (n,). `error(cloud)`: the Monte Carlo error of a mean. `before`: where the
-    dynamics have a density, for that of the predicted cloud. `redraw(key, times)`: so many further draws of the same
-    prediction from each particle, (times · n, d), those of one particle together; None where there is no noise."""
+    """`log_likelihood`: points (n, d) -> (n,). `error(result)`: the Monte Carlo error of its mean, to which
+    that of an estimated density is added. `weigh_only`: what is cheap, be it enough or not."""
     n, d = cloud.points.shape
+    broken = None if ways.paths is None else ways.paths.broken_where(True)
 
     def value_and_score(points):
         values, pull = jax.vjp(log_likelihood, points)
         return values, pull(jnp.ones_like(values))[0]
 
     def judged(result: Absorbed) -> Absorbed:
-        return result if error is None else eqx.tree_at(lambda r: r.error, result, error(result.cloud))
+        if error is None:
+            return result
+        return eqx.tree_at(lambda r: r.error, result, jnp.hypot(result.error, error(result)))
 
     def by_flow():
         seen = quadratic(cloud.points, cloud.weights, value_and_score)
-        return judged(absorbed(cloud.at(posterior_map(seen)(cloud.points)), seen.log_evidence, FLOWED))
+        moved = cloud.at(posterior_map(seen)(cloud.points))
+        return judged(absorbed(moved, seen.log_evidence, FLOWED, paths=broken))
 
     if linear_gaussian:
         return by_flow()
     if n < PER_DIMENSION * d:
         moved, log_predictive = ensemble_update(key, cloud, value_and_score, settings.misfit)
-        return absorbed(moved, log_predictive, FLOWED)
+        return absorbed(moved, log_predictive, FLOWED, paths=broken)
 
     values = log_likelihood(cloud.points)
 
     def weigh_or_work():
-        after = judged(weighed(cloud, values))
+        after = judged(weighed(cloud, values, ways.paths))
+        if weigh_only:
+            return after
         return jax.lax.cond(is_enough(after, settings), lambda: after, lambda: judged(work()))
 
     def work():
-        return _oversample(key, cloud, log_likelihood, value_and_score, settings, redraw, before)
+        return _oversample(key, cloud, log_likelihood, settings, ways, by_density)
+
+    def by_density():
+        noisy = ways.redraw is not None
+        result = flow_or_temper(key, cloud, log_likelihood, value_and_score, settings, before=ways.before, noisy=noisy)
+        return eqx.tree_at(lambda r: r.paths, result, broken, is_leaf=lambda leaf: leaf is None)
 
     if not settings.find_exact:
         return weigh_or_work()
@@ -69,40 +96,41 @@ def absorb(
 
 
 def is_enough(after: Absorbed, settings: Settings) -> Array:
-    """A high share of the particles; or, where there are many of them, a small error of the mean."""
+    """A high share of the particles; or, where there are many of them, a small error of the mean; an exact flow."""
     n = after.cloud.points.shape[0]
     small = (after.error > 0) & (after.error < 1 / jnp.sqrt(settings.enough)) & (after.cloud.ess > settings.enough)
-    return (after.cloud.ess > settings.stay * n) | small
+    return (after.cloud.ess > settings.stay * n) | small | (after.move == FLOWED)
 
 
-def weighed(cloud: Cloud, values: Array) -> Absorbed:
+def weighed(cloud: Cloud, values: Array, paths: Paths | None = None) -> Absorbed:
     after = cloud.log_weights + values
     gained = jax.nn.logsumexp(after)
-    return absorbed(cloud.at(cloud.points, after - gained), gained, WEIGHED)
+    return absorbed(cloud.at(cloud.points, after - gained), gained, WEIGHED, paths=paths)
 
 
-def _oversample(
-    key: Array, cloud: Cloud, log_likelihood, value_and_score, settings: Settings, redraw, before
-) -> Absorbed:
+def _oversample(key: Array, cloud: Cloud, log_likelihood, settings: Settings, ways: Ways, by_density) -> Absorbed:
     """Further draws of the dynamics, weighed and thinned, if that leaves enough of the particles they come from."""
-    n = cloud.points.shape[0]
-    times = settings.draws_each(n) if redraw is not None else 0
+    n, paths = cloud.points.shape[0], ways.paths
+    times = settings.draws_each(n) if ways.redraw is not None else 0
+    known = False if paths is None else paths.known
 
     def move():
-        noisy = redraw is not None
-        return flow_or_temper(key, cloud, log_likelihood, value_and_score, settings, before=before, noisy=noisy)
+        if paths is None:
+            return by_density()
+        return jax.lax.cond(known, lambda: ways.move_paths(key, cloud, paths), by_density)  # type: ignore[misc]
 
     if not times:
         return move()
     draw_key, resample_key = jax.random.split(key)
-    drawn = redraw(draw_key, times)
+    drawn, noise = ways.redraw(draw_key, times)  # type: ignore[misc]
     log_weights = jnp.repeat(cloud.log_weights, times) - jnp.log(times) + log_likelihood(drawn)
     by_ancestor = jax.nn.logsumexp(log_weights.reshape(n, times), axis=1)
 
     def take():
-        gained = jax.nn.logsumexp(log_weights)
-        thinned = resampled(resample_key, drawn, log_weights, jnp.repeat(cloud.parent, times), n)
-        return absorbed(thinned, gained, OVERSAMPLED)
+        gained, parent = jax.nn.logsumexp(log_weights), jnp.repeat(cloud.parent, times)
+        thinned = resampled(resample_key, drawn, log_weights, parent, n, match=~jnp.asarray(known))
+        chosen = None if paths is None else paths.chosen(thinned.family // times, noise[thinned.family])
+        return absorbed(thinned, gained, OVERSAMPLED, paths=chosen)
 
     wanted = jnp.minimum(settings.stay * n, settings.enough)
     left = jnp.minimum(settings.ancestors * n, settings.enough)
