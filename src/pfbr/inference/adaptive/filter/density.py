@@ -51,9 +51,9 @@ class CloudDensity(eqx.Module):
         kernels, wide = self._parts(points)
         return jax.nn.sigmoid(wide - kernels)
 
-    def varied(self, width: float = 1.0, keep: Array | None = None) -> "CloudDensity":
+    def varied(self, width: Array, keep: Array) -> "CloudDensity":
         """The same density with kernels of another width, or of some centres alone (up to a constant)."""
-        log_weights = self.log_weights if keep is None else jnp.where(keep, self.log_weights, -jnp.inf)
+        log_weights = jnp.where(keep, self.log_weights, -jnp.inf)
         return eqx.tree_at(lambda s: (s.width, s.log_weights), self, (width * self.width, log_weights))
 
     def _parts(self, points: Array) -> tuple[Array, Array]:

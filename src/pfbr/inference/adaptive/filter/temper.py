@@ -136,14 +136,16 @@ def error_of_density(cloud: Cloud, density: PredictiveDensity) -> Array:
     whitening = whitening_of(cloud.points, cloud.weights, shrink=False)
     now = density(cloud.points)
 
-    def mean_by(other: PredictiveDensity) -> Array:
+    def mean_by(variation) -> Array:
+        width, keep = variation
+        other = density.varied(width, keep)
         weights = jnp.exp(normalised(cloud.log_weights + other(cloud.points) - now))
         return weights @ whitening.whiten(cloud.points)
 
     first = jnp.arange(density.kernels.log_weights.shape[0]) % 2 == 0
-    disagreement = 0.5 * (mean_by(density.varied(keep=first)) - mean_by(density.varied(keep=~first)))
-    narrower = mean_by(density.varied(width=NARROWER))
-    return jnp.sqrt(jnp.mean(disagreement**2 + narrower**2))
+    keep = jnp.stack([first, ~first, jnp.ones_like(first)])
+    one, other, narrower = jax.lax.map(mean_by, (jnp.array([1.0, 1.0, NARROWER]), keep))  # compiled once for all
+    return jnp.sqrt(jnp.mean((0.5 * (one - other)) ** 2 + narrower**2))
 
 
 class _Walker(eqx.Module):

@@ -40,8 +40,8 @@ class PredictiveDensity(eqx.Module):
             return self.kernels.relative(points)
         return jax.lax.cond(self.by_transitions, lambda p: self._mixture(p), lambda p: self.kernels.relative(p), points)
 
-    def varied(self, **changes) -> "PredictiveDensity":
-        return PredictiveDensity(self.kernels.varied(**changes), self.before, self.by_transitions)
+    def varied(self, width: Array, keep: Array) -> "PredictiveDensity":
+        return PredictiveDensity(self.kernels.varied(width, keep), self.before, self.by_transitions)
 
     def beyond(self, points: Points) -> PerParticle:
         """The share of the density at each point that no particle vouches for."""
