@@ -19,6 +19,8 @@ def main() -> None:
     with matplotlib.rc_context({**STYLE, "font.size": 10}):
         save_figure(particles(), IMAGES / "concept_particles.png")
         save_figure(flow(), IMAGES / "concept_flow.png")
+        save_figure(evidence(), IMAGES / "concept_evidence.png")
+        save_figure(adaptive(), IMAGES / "concept_adaptive.png")
 
 
 def prior_draws(num: int) -> np.ndarray:
@@ -69,6 +71,61 @@ def flow() -> Figure:
     _posterior(axis, label="the exact posterior, 50 % and 90 %")
     axis.set(xlabel="first unknown", ylabel="second unknown", aspect="equal", xlim=(-3.3, 3.3), ylim=(-3.3, 3.3))
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    return figure
+
+
+def evidence() -> Figure:
+    """A mean that is 0.6, seen with noise 1: a model that knows it to be near 0.5, and one that knows nothing."""
+    seen = 0.6 + np.random.default_rng(3).normal(size=40)
+    models = {"prior N(0.5, 0.5²)": (0.5, 0.5, OURS), "prior N(0, 10²)": (0.0, 10.0, "#d1541c")}
+    figure = Figure(figsize=(10, 3.8), layout="constrained", facecolor="white")
+    left, right = figure.subplots(1, 2)
+    grid = np.linspace(-12, 12, 500)
+    for label, (mean, spread, colour) in models.items():
+        precision, total = 1 / spread**2, 0.0
+        density = np.exp(-0.5 * (grid - mean) ** 2 / (spread**2 + 1)) / np.sqrt(2 * np.pi * (spread**2 + 1))
+        left.fill_between(grid, density, color=colour, alpha=0.3, linewidth=0, label=label)
+        left.plot(grid, density, color=colour, linewidth=1.2)
+        gained = []
+        for y in seen:  # the log predictive of each, then Kalman's update
+            variance = 1 / precision + 1
+            total += -0.5 * np.log(2 * np.pi * variance) - 0.5 * (y - mean) ** 2 / variance
+            mean = (precision * mean + y) / (precision + 1)
+            precision += 1
+            gained.append(total)
+        right.plot(np.arange(1, 41), gained, color=colour, label=label)
+    left.axvline(seen[0], color=INK, linewidth=1, linestyle="--")
+    left.text(seen[0] + 0.4, 0.33, "the first observation", color=INK)
+    left.set_title("What each model expected", color=INK, fontsize=10, loc="left")
+    right.set_title("Log evidence so far", color=INK, fontsize=10, loc="left")
+    left.set(xlabel="observation", ylabel="predictive density", ylim=(0, 0.38))
+    right.set(xlabel="observations", ylabel="nats")
+    right.legend(frameon=False)
+    return figure
+
+
+def adaptive() -> Figure:
+    """What is tried in turn when an observation comes in."""
+    figure = Figure(figsize=(10, 2.7), layout="constrained", facecolor="white")
+    axis = figure.subplots()
+    axis.set(xlim=(0, 10), ylim=(0, 2.7))
+    axis.axis("off")
+    ways = (
+        ("closed form", "linear and Gaussian\nso far", "exact"),
+        ("weigh", "enough particles\nstill count", "9 rows of 10"),
+        ("flow", "an affine map leaves\nweights all but equal", "no resampling"),
+        ("temper", "the row by shares:\nresample and move", "for all else"),
+    )
+    for i, (name, when, what) in enumerate(ways):
+        x = 0.25 + 2.45 * i
+        box = {"boxstyle": "round,pad=0.5", "facecolor": OURS, "edgecolor": "none", "alpha": 0.25 + 0.2 * i}
+        axis.text(x + 0.9, 1.9, f"{i + 1}. {name}", ha="center", va="center", fontsize=12, color=INK, bbox=box)
+        axis.text(x + 0.9, 1.05, when, ha="center", va="center", color="#3b4049")
+        axis.text(x + 0.9, 0.4, what, ha="center", va="center", color=TRUTH, style="italic")
+        if i:
+            arrow = {"arrowstyle": "->", "color": "#8a909b"}
+            axis.annotate("", (x + 0.08, 1.9), (x - 0.72, 1.9), arrowprops=arrow)
+            axis.text(x - 0.32, 2.1, "else", ha="center", color="#8a909b", fontsize=9)
     return figure
 
 

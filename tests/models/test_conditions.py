@@ -162,6 +162,28 @@ def test_a_componentwise_likelihood_is_summed_over_what_was_seen():
     assert float(bind(model, Conditions(observed=NOTHING)).log_likelihood(X, Y)) == 0.0
 
 
+class Unsampled(pfbr.Model):
+    """One number for each component, and no way to draw an observation: its shape is that of the one that came."""
+
+    dim: int = 2
+
+    def sample_prior(self, key):
+        return jax.random.normal(key, (2,))
+
+    def log_prior(self, x):
+        return jnp.sum(normal_log_densities(x, 0.0, 1.0))
+
+    def log_likelihood(self, x, observation):
+        return normal_log_densities(observation, x, 1.0)
+
+
+def test_a_componentwise_likelihood_is_summed_where_only_the_observation_tells_its_shape():
+    bound = bind(Unsampled(), Conditions(), seen=Y)
+    assert bound.log_likelihood(X, Y) == pytest.approx(float(jnp.sum(normal_log_densities(Y, X, 1.0))))
+    trace = pfbr.run(Unsampled(), np.zeros((3, 2)), method="enkf", num_particles=64)  # needs a gradient
+    assert trace.mean().shape == (3, 2)
+
+
 def test_one_number_for_all_counts_unless_nothing_was_seen():
     model = GaussianMean(2)
     whole = bind(model, Conditions(observed=jnp.array([True, True])))

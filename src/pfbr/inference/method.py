@@ -128,7 +128,8 @@ def _bound(model: Model, state: State, observation: Observation, given: Given) -
         given.inputs if "inputs" in words else None,
         given.observed,
     )
-    return bind(model, conditions, shape=None if given.observed is None else jnp.shape(observation)), time
+    shape = None if given.observed is None else jnp.shape(observation)
+    return bind(model, conditions, shape=shape, seen=observation), time
 
 
 def _counted(state: State, own: Any, info: Info, time: Array, given: Given) -> tuple[State, Info]:

@@ -155,15 +155,26 @@ class BoundStateSpaceModel(_Bound, StateSpaceModel):
         return self.model.transition_mean_and_std(x, **self._given("transition_mean_and_std"))
 
 
-def bind(model: Model, conditions: Conditions, *, shape: tuple[int, ...] | None = None) -> Model:
-    """The model under these conditions; itself where it asks for nothing and nothing is special."""
+def bind(
+    model: Model, conditions: Conditions, *, shape: tuple[int, ...] | None = None, seen: Observation | None = None
+) -> Model:
+    """The model under these conditions; itself where it asks for nothing and nothing is special.
+
+    `seen` is an observation, where there is one: its shape tells whether the likelihood is one number.
+    """
     if isinstance(model, _Bound):
         model = model.model
     plain = not all_needs(model) and Unknowns.of(model) is None
     at_rest = not isinstance(model, StateSpaceModel)
     if at_rest and conditions.dt is not None:
         conditions = eqx.tree_at(lambda c: c.dt, conditions, None) if "dt" not in all_needs(model) else conditions
-    if plain and conditions.observed is None and conditions.dt is None and shape is None and not _componentwise(model):
+    if (
+        plain
+        and conditions.observed is None
+        and conditions.dt is None
+        and shape is None
+        and not _componentwise(model, seen)
+    ):
         return model
     kind: Any = BoundModel if at_rest else BoundStateSpaceModel
     return kind(model, conditions, shape)
@@ -223,13 +234,15 @@ def example_of(model: Model, inputs: Any = None) -> Model | None:
     return bind(model, given)
 
 
-def _componentwise(model: Model) -> bool:
+def _componentwise(model: Model, seen: Observation | None) -> bool:
     """Whether the likelihood is one number for each component; found by tracing it where shapes are known."""
-    if not has_observations(model):
+    if seen is None and not has_observations(model):
         return False
     x = jnp.zeros(int(model.dim))
     try:
-        drawn = jax.eval_shape(model.sample_observation, jax.random.key(0), x)
+        drawn: Any = seen
+        if drawn is None:
+            drawn = jax.eval_shape(model.sample_observation, jax.random.key(0), x)
         return jax.eval_shape(model.log_likelihood, x, jnp.zeros(drawn.shape, drawn.dtype)).ndim > 0
     except (Exception, SystemExit):
         return False  # the checks of the edge say what is wrong with it
