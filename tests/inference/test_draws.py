@@ -1,5 +1,7 @@
 """Summaries of weighted draws are NumPy's, on the user's own scale."""
 
+from typing import ClassVar
+
 import jax
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from pfbr.errors import InputError
 from pfbr.inference.draws import Draws, systematic_indices
 from pfbr.inference.info import Info
 from pfbr.inference.posterior import Posterior
+from pfbr.models.constraints import Positive
 from pfbr.models.unknowns import Unknowns
 from pfbr.particles.particles import Particles, normalise
 
@@ -107,3 +110,21 @@ def test_the_prior_of_free_numbers_has_the_jacobian():
     density = jnp.exp(jax.vmap(bound.log_prior)(grid))
     np.testing.assert_allclose(jnp.trapezoid(density, grid[:, 0]), 1.0, atol=1e-4)
     np.testing.assert_allclose(jnp.trapezoid(density * jnp.exp(grid[:, 0]), grid[:, 0]), 1.0, atol=1e-3)
+
+
+class Counted(Positive):
+    """A scale that tells how often it was traced."""
+
+    traced: ClassVar[list] = []
+
+    def constrain(self, free):
+        self.traced.append(free)
+        return super().constrain(free)
+
+
+def test_names_are_compiled_once_for_all_posteriors():
+    unknowns = Unknowns(("scale",), (Counted(),))
+    for seed in range(3):
+        points = np.random.default_rng(seed).normal(size=(8, 1)).astype(np.float32)
+        np.testing.assert_allclose(Draws.of(points, np.zeros(8), unknowns).values["scale"], np.exp(points[:, 0]), 1e-5)
+    assert len(Counted.traced) == 1

@@ -25,8 +25,7 @@ class Draws:
         weights = weights / weights.sum(axis=-1, keepdims=True)
         if unknowns is None:
             return cls(flat, weights)
-        constrain = jax.jit(jax.vmap(unknowns.constrain))
-        named = constrain(flat.reshape(-1, flat.shape[-1]))
+        named = _constrained(unknowns, flat.reshape(-1, flat.shape[-1]))
         return cls({k: np.asarray(v).reshape(*flat.shape[:-1], *v.shape[1:]) for k, v in named.items()}, weights)
 
     def _each(self, function: Callable[[np.ndarray], np.ndarray]) -> Any:
@@ -86,6 +85,22 @@ class Draws:
         n = self.weights.shape[-1]
         each = [jax.tree.map(lambda values, i=i: values[i], self.values) for i in range(n)]
         return np.tensordot(self.weights, np.stack([np.asarray(function(x)) for x in each]), axes=1)
+
+
+@jax.jit
+def _constrained(unknowns: Unknowns, points: Any) -> dict[str, Any]:
+    """Free numbers (n, d) on the user's scale; compiled once for all posteriors of the same unknowns."""
+    return jax.vmap(unknowns.constrain)(points)
+
+
+def weighted_covariance(points: Numbers, log_weights: Numbers) -> np.ndarray:
+    """(…, d, d) of flat points (…, n, d); with equal weights the unbiased one. In NumPy: one posterior is too small a
+    thing to hand to a compiled function piece by piece."""
+    flat, weights = np.asarray(points, dtype=float), np.exp(np.asarray(log_weights, dtype=float))
+    weights = weights / weights.sum(axis=-1, keepdims=True)
+    centred = flat - np.einsum("...n,...nk->...k", weights, flat)[..., None, :]
+    spread = np.swapaxes(weights[..., None] * centred, -1, -2) @ centred
+    return spread / np.maximum(1.0 - np.sum(weights**2, axis=-1), 1e-12)[..., None, None]
 
 
 def weighted_quantile(values: np.ndarray, weights: np.ndarray, levels: np.ndarray) -> np.ndarray:

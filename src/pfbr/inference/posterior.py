@@ -10,12 +10,12 @@ import numpy as np
 from pfbr.errors import InputError
 from pfbr.inference.display import html, plots
 from pfbr.inference.display.columns import Column, columns
-from pfbr.inference.draws import Draws
+from pfbr.inference.draws import Draws, weighted_covariance
 from pfbr.inference.info import FIELDS, Info
 from pfbr.inference.said import Said, short
 from pfbr.inference.smoothing.result import Smoothed
 from pfbr.models.unknowns import Unknowns
-from pfbr.particles.particles import Particles, weighted_cov
+from pfbr.particles.particles import Particles
 from pfbr.typing import Numbers
 
 
@@ -71,7 +71,7 @@ class Posterior:
 
     def cov(self) -> np.ndarray:
         """(d, d), of the particles."""
-        return np.asarray(weighted_cov(self._particles))
+        return weighted_covariance(self._particles.points, self._particles.log_weights)
 
     def quantile(self, q: Numbers) -> Any:
         """Quantiles of each number, shape (*q.shape, …): `quantile([0.05, 0.95])` has two rows."""
@@ -184,7 +184,7 @@ class Trace:
 
     def cov(self) -> np.ndarray:
         """(…, T, d, d)"""
-        return np.asarray(weighted_cov(self._particles))
+        return weighted_covariance(self._particles.points, self._particles.log_weights)
 
     def quantile(self, q: Numbers) -> Any:
         """(*q.shape, …, T, …)"""
