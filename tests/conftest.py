@@ -42,6 +42,8 @@ EDGE = {
     "pfbr.inference.clock",
     "pfbr.inference.core",
     "pfbr.inference.described",
+    "pfbr.inference.exported",
+    "pfbr.inference.exported_loader",
     "pfbr.inference.operator_file",
     "pfbr.inference.panel.panel",
     "pfbr.inference.panel.reports",

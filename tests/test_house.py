@@ -200,6 +200,7 @@ ASKED_IN = {
     "inference.posterior": "inference/test_draws.py",
     "inference.pretrained.catalogue": "inference/test_golden.py",
     "inference.provenance": "inference/test_operator_file.py",
+    "inference.exported_loader": "inference/test_exported.py",
     "inference.saved_parts": "inference/test_session_file.py",
     "inference.said": "inference/test_draws.py",
     "inference.saving": "inference/test_session_file.py",

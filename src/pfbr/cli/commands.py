@@ -17,6 +17,7 @@ from pfbr.cli.check import check
 from pfbr.cli.compare import compare
 from pfbr.cli.data import data
 from pfbr.cli.demo import demo
+from pfbr.cli.export import export
 from pfbr.cli.forecast import forecast
 from pfbr.cli.infer import infer
 from pfbr.cli.interrupts import STOPPED, stoppable
@@ -123,5 +124,5 @@ def main(
     """
 
 
-for command in (demo, check, infer, forecast, train, compare, calibrate, data, reproduce, bench, show, report):
+for command in (demo, check, infer, forecast, train, compare, calibrate, data, reproduce, bench, export, show, report):
     app.command()(command)
