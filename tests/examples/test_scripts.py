@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-NAMES = ("assimilation", "counts", "digits", "experiment", "sensors", "tracking")
+NAMES = ("assimilation", "counts", "digits", "experiment", "sensors", "tracking", "volatility")
 
 
 @pytest.fixture
@@ -36,6 +36,13 @@ def test_every_table_is_whole_and_has_a_source(root, script):
         assert all(np.all(np.isfinite(values.astype(float))) for values in columns.values())
     assert table("van_drivers")["killed"].mean() == pytest.approx(9.057, abs=1e-3)  # as R has it
     assert len(table("oil")["date"]) == 1256
+
+
+@pytest.mark.slow
+def test_volatility(script, tmp_path):
+    found = script("volatility").main(days=40, burn_in=10, num_particles=64, picture=str(tmp_path / "p.png"))
+    assert found["pfbr"]["share below"][1] < 0.35
+    assert (tmp_path / "p.png").exists()
 
 
 @pytest.mark.slow
