@@ -198,6 +198,7 @@ ASKED_IN = {
     "inference.method": "inference/test_session.py",
     "inference.panel.": "inference/panel/test_panel.py",
     "inference.posterior": "inference/test_draws.py",
+    "inference.summaries": "inference/test_draws.py",
     "inference.pretrained.catalogue": "inference/test_golden.py",
     "inference.provenance": "inference/test_operator_file.py",
     "inference.exported_loader": "inference/test_exported.py",

@@ -4,78 +4,25 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 
 from pfbr.errors import InputError
 from pfbr.inference.display import html, plots
 from pfbr.inference.display.columns import Column, columns
-from pfbr.inference.draws import Draws, weighted_covariance
-from pfbr.inference.info import FIELDS, Info
-from pfbr.inference.said import Said, short
+from pfbr.inference.info import Info
+from pfbr.inference.said import short
 from pfbr.inference.smoothing.result import Smoothed
+from pfbr.inference.summaries import Summaries
 from pfbr.models.unknowns import Unknowns
 from pfbr.particles.particles import Particles
 from pfbr.typing import Numbers
 
 
-class Posterior:
-    """The posterior after an observation. Arrays are NumPy's; they do not change when the session goes on.
-
-    For a model with named unknowns `mean()`, `std()`, `quantile(q)` and `samples` are dicts on the user's scale;
-    `particles` are the free numbers behind them.
-    """
+class Posterior(Summaries):
+    """The posterior after an observation. Arrays are NumPy's; they do not change when the session goes on."""
 
     def __init__(self, particles: Particles, info: Info, unknowns: Unknowns | None = None, parameters: Any = None):
-        self._particles, self._unknowns, self._parameters = particles, unknowns, parameters
-        self.info = Said(info)
-
-    @property
-    def _draws(self) -> Draws:
-        return Draws.of(self._particles.points, self._particles.log_weights, self._unknowns)
-
-    @property
-    def particles(self) -> np.ndarray:
-        """(n, d), as they are, with their `weights`"""
-        return np.asarray(self._particles.points)
-
-    @property
-    def weights(self) -> np.ndarray:
-        """(n,), summing to one"""
-        return np.exp(np.asarray(self._particles.log_weights))
-
-    @property
-    def samples(self) -> Any:
-        """(n, …), equally weighted, always"""
-        return self._draws.samples
-
-    @property
-    def parameters(self) -> Draws | None:
-        """Static parameters beside the state, with `mean()`, `std()`, `quantile(q)` and `samples`, shaped as the model
-        has them; sample i goes with sample i of the state. None for models without."""
-        if self._parameters is None:
-            return None
-        return Draws(jax.tree.map(np.asarray, self._parameters), self.weights)
-
-    @property
-    def log_density(self) -> np.ndarray | None:
-        """(n,), log q at each particle, where the method carries it"""
-        density = self._particles.log_density
-        return None if density is None else np.asarray(density)
-
-    def mean(self) -> Any:
-        return self._draws.mean()
-
-    def std(self) -> Any:
-        return self._draws.std()
-
-    def cov(self) -> np.ndarray:
-        """(d, d), of the particles."""
-        return weighted_covariance(self._particles.points, self._particles.log_weights)
-
-    def quantile(self, q: Numbers) -> Any:
-        """Quantiles of each number, shape (*q.shape, …): `quantile([0.05, 0.95])` has two rows."""
-        return self._draws.quantile(q)
+        super().__init__(particles, info, unknowns, parameters)
 
     def expectation(self, function: Callable) -> np.ndarray:
         """E[function(x)] for a function of one x, written with NumPy or JAX."""
@@ -104,7 +51,7 @@ class Posterior:
         return f"Posterior({n} particles in {d}-d, mean {short(self.mean())})"
 
 
-class Trace:
+class Trace(Summaries):
     """The posteriors of a recorded stream, arrays (T, …), or of S streams, arrays (S, T, …).
 
     `smoothed` has each state given all of the stream, where that was asked for (`run(…, smooth=True)`), else None.
@@ -121,10 +68,8 @@ class Trace:
         scored: Callable | None = None,
         session: Callable | None = None,
     ):
-        self._particles, self._unknowns, self._info = particles, unknowns, info
-        self._parameters, self.smoothed = parameters, smoothed
-        self._scored, self._session = scored, session
-        self.info = Said(info)
+        super().__init__(particles, info, unknowns, parameters)
+        self.smoothed, self._scored, self._session = smoothed, scored, session
         self.times: Any = None  # as they came with the observations, where they did
 
     def scores(self, levels: Numbers = (0.5, 0.9)) -> Any:
@@ -142,54 +87,6 @@ class Trace:
             raise InputError("this trace does not know its stream: take the one that `pfbr.run` gives.")
         return self._session()
 
-    @property
-    def _draws(self) -> Draws:
-        return Draws.of(self._particles.points, self._particles.log_weights, self._unknowns)
-
-    @property
-    def particles(self) -> np.ndarray:
-        """(…, T, n, d)"""
-        return np.asarray(self._particles.points)
-
-    @property
-    def weights(self) -> np.ndarray:
-        """(…, T, n)"""
-        return np.exp(np.asarray(self._particles.log_weights))
-
-    @property
-    def parameters(self) -> Draws | None:
-        """Static parameters beside the state, with `mean()`, `std()`, `quantile(q)` and `samples`, shaped as the model
-        has them; sample i goes with sample i of the state. None for models without."""
-        if self._parameters is None:
-            return None
-        return Draws(jax.tree.map(np.asarray, self._parameters), self.weights)
-
-    @property
-    def log_density(self) -> np.ndarray | None:
-        """(…, T, n), where the method carries it"""
-        density = self._particles.log_density
-        return None if density is None else np.asarray(density)
-
-    @property
-    def samples(self) -> Any:
-        """(…, T, n, …), equally weighted"""
-        return self._draws.samples
-
-    def mean(self) -> Any:
-        """(…, T, …)"""
-        return self._draws.mean()
-
-    def std(self) -> Any:
-        return self._draws.std()
-
-    def cov(self) -> np.ndarray:
-        """(…, T, d, d)"""
-        return weighted_covariance(self._particles.points, self._particles.log_weights)
-
-    def quantile(self, q: Numbers) -> Any:
-        """(*q.shape, …, T, …)"""
-        return self._draws.quantile(q)
-
     def __len__(self) -> int:
         return self.particles.shape[-3]
 
@@ -199,9 +96,7 @@ class Trace:
             raise InputError("this trace holds several streams: take its arrays, or run one stream.")
         if not -len(self) <= stage < len(self):
             raise InputError(f"this trace has {len(self)} stages; got {stage}.")
-        own = Particles(*(None if part is None else part[stage] for part in _parts(self._particles)))  # type: ignore[arg-type]
-        parameters = jax.tree.map(lambda leaf: leaf[stage], self._parameters)
-        return Posterior(own, _at(self._info, stage), self._unknowns, parameters)
+        return Posterior(*self._picked(stage))
 
     def plot(self, *, names: Sequence[str] | None = None, truth: Any = None, axes: Any = None) -> Any:
         """A figure (matplotlib) of each unknown over the stream: median, central 50 % and 90 %.
@@ -227,12 +122,3 @@ class Trace:
 
     def __repr__(self) -> str:
         return f"Trace({' x '.join(map(str, self.particles.shape))}: streams, stages, particles, unknowns)"
-
-
-def _parts(particles: Particles):
-    return particles.points, particles.log_weights, particles.log_density
-
-
-def _at(info: Info, stage: int) -> Info:
-    picked = {name: None if getattr(info, name) is None else getattr(info, name)[stage] for name in FIELDS}
-    return Info(**picked, details={name: value[stage] for name, value in info.details.items()})
