@@ -8,9 +8,13 @@ import numpy as np
 import pandas as pd
 from jax import numpy as jnp
 from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
 
 import pfbr
 from pfbr.inference.method import record
+from pfbr.metrics.truth import exact
+from pfbr.scale.particles import ShardedSMC, moments
+from pfbr.scale.resampling import resampled
 from tests.training import interrupted_training
 
 
@@ -117,13 +121,54 @@ def auto(keep, on) -> None:
         keep(f"panel/{mesh}", panelled(on[mesh], ROBUST, "auto"))
 
 
+def particles(keep, on) -> None:
+    """One set of particles over one device and over four."""
+    weights = np.exp(np.random.default_rng(3).normal(scale=3.0, size=4096)).astype(np.float32)
+    try:
+        ShardedSMC(on["four"]).init(jax.random.key(0), MEAN, 4095)
+    except pfbr.errors.InputError as error:
+        keep("refused", {"why": str(error)})
+    keep("slots", {"weights": weights, **_shared_out(on["four"].devices, weights)})
+    for name, model in (("filter", SYSTEM), ("static", MEAN)):
+        rows = np.random.default_rng(4).normal(loc=1.0, size=(12, 2)).astype(np.float32)
+        for number, mesh in ((1, on["one"]), (4, on["four"])):
+            keep(f"{name}/{number}", _filtered(ShardedSMC(mesh), model, rows, 4096))
+        truth = jax.tree.map(lambda leaf: leaf[-1], exact(model, rows))
+        keep(f"{name}/exact", {"mean": truth.mean, "covariance": truth.cov, "log_evidence": truth.log_evidence})
+
+
+def _shared_out(devices, weights) -> dict:
+    """Which particle each slot has after resampling, of particles that are their own numbers."""
+    mesh = Mesh(np.asarray(devices).reshape(-1), ("p",))
+    one = lambda points, logs: resampled(jax.random.key(0), points, logs, "p", 4)
+    spread = jax.jit(jax.shard_map(one, mesh=mesh, in_specs=P("p"), out_specs=P("p"), check_vma=False))
+    numbers = jnp.arange(len(weights), dtype=jnp.float32)[:, None]
+    found = np.asarray(spread(numbers, jnp.log(weights)))[:, 0].astype(int)
+    return {"ancestors": found, "shift": jax.random.uniform(jax.random.key(0))}
+
+
+def _filtered(method, model, rows, number) -> dict:
+    """By the functional core: what a stream of observations leaves."""
+    state = jax.jit(lambda key: pfbr.init(key, method, model, num_particles=number))(jax.random.key(0))
+    step = jax.jit(lambda key, state, row: pfbr.step(key, method, model, state, row))
+    sizes = []
+    for place, row in enumerate(rows):
+        state, info = step(jax.random.fold_in(jax.random.key(1), place), state, row)
+        sizes.append(float(info.ess))
+    assert len(state.own.points.sharding.device_set) == method.mesh.size  # they are where they should be
+    found = moments(method, state.own)
+    poor = sum(size <= number / 2 for size in sizes)
+    told = {"mean": found.mean, "covariance": found.covariance, "log_evidence": info.log_evidence}
+    return {**told, "ess": np.asarray(sizes) / number, "resampled": poor}
+
+
 def main(path: str, which: str) -> None:
     found: dict[str, np.ndarray] = {}
 
     def keep(name: str, values: dict) -> None:
         found.update({f"{name}/{key}": np.asarray(value) for key, value in values.items()})
 
-    {"quick": quick, "auto": auto}[which](keep, {None: None, **meshes()})
+    {"quick": quick, "auto": auto, "particles": particles}[which](keep, {None: None, **meshes()})
     np.savez(path, **found)
 
 

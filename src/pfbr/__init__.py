@@ -53,7 +53,7 @@ _WHERE = {
     "to_xarray": "inference.to_xarray",
 }
 __version__ = VERSION
-_ROOMS = ("baselines", "errors", "inference", "judging", "metrics", "models", "training")
+_ROOMS = ("baselines", "errors", "inference", "judging", "metrics", "models", "scale", "training")
 
 __all__ = [
     "Model",

@@ -18,6 +18,7 @@ from pfbr.checks import shortened
 from pfbr.errors import InputError
 
 ALL = "all"
+MOST_PATIENCE = 3_600_000  # milliseconds that processes wait for each other
 Tree = TypeVar("Tree")
 
 
@@ -74,6 +75,7 @@ def from_first(mesh: Mesh | None, values: np.ndarray) -> np.ndarray:
         return values
     from jax.experimental import multihost_utils
 
+    _wait_for_all()
     # as bytes: JAX would make single precision of them
     raw = np.frombuffer(np.ascontiguousarray(values).tobytes(), np.uint8)
     told = np.asarray(multihost_utils.broadcast_one_to_all(raw), np.uint8)
@@ -151,6 +153,9 @@ def _placed(mesh: Mesh, tree: Tree, spec: PartitionSpec) -> Tree:
 
 def _everywhere(tree: Any, always: bool = False) -> Any:
     """Each array whole on every device of its mesh; those that this process has anyway stay as they are."""
+    if any(isinstance(leaf, jax.Array) and not leaf.is_fully_addressable for leaf in jax.tree.leaves(tree)):
+        jax.block_until_ready(tree)
+        _wait_for_all()
 
     def spread(leaf: Any) -> Any:
         if not isinstance(leaf, jax.Array) or (leaf.is_fully_addressable and not always):
@@ -161,6 +166,19 @@ def _everywhere(tree: Any, always: bool = False) -> Any:
         return jax.jit(_same, out_shardings=NamedSharding(sharding.mesh, PartitionSpec()))(leaf)
 
     return jax.tree.map(spread, tree)
+
+
+def _wait_for_all() -> None:
+    """Let every process come here: an exchange is given up after half a minute, and one of them may still compile."""
+    from jax._src import distributed  # JAX has no public name for it; without it exchanges only have less patience
+
+    client = getattr(distributed.global_state, "client", None)
+    if client is not None:
+        _meetings.append(None)
+        client.wait_at_barrier(f"pfbr-{len(_meetings)}", timeout_in_ms=MOST_PATIENCE)
+
+
+_meetings: list[None] = []  # so far; processes make the same calls, so that they agree on the number
 
 
 def _same(leaf: jax.Array) -> jax.Array:

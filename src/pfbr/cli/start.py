@@ -18,6 +18,7 @@ EXTRAS = {
     "pyarrow": "frames",
     "arviz": "arviz",
     "numpyro": "numpyro",
+    "pyspark": "spark",
 }
 
 

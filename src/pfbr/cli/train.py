@@ -1,7 +1,7 @@
 """`pfbr train`: learn an operator for a model, in view, into one file."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,25 +25,47 @@ def train(
     seed: int = typer.Option(0, "--seed", min=0, help="Same seed and steps, same operator."),
     resume: bool = typer.Option(False, "--resume", help="Go on from FILE.checkpoint, with the same options."),
     operator: str = typer.Option("auto", "--operator", help="auto, residual, or paper (the paper's architecture)."),
+    processes: int = typer.Option(1, "--processes", min=1, help="Divide the tasks of a step among so many processes."),
+    coordinator: str | None = typer.Option(
+        None, "--coordinator", help="HOST:PORT of the first process, where they are started one by one."
+    ),
+    process: int | None = typer.Option(None, "--process", min=0, help="Which one this is then, from 0."),
+    cluster: bool = typer.Option(False, "--cluster", help="Join the processes of SLURM, Open MPI or Kubernetes."),
 ) -> None:
     """Learn Bayes' rule for a model, once; `pfbr infer SPEC OBSERVATIONS --method FILE` uses it.
 
     Shows the loss and, where the exact posterior is known, how many nats the operator stands above exact sampling on
-    tasks held out. The best operator so far is kept: Ctrl-C stops early and writes it.
+    tasks held out. The best operator so far is kept: Ctrl-C stops early and writes it. With --processes, those of one
+    machine are started here; on several machines start one on each, with --coordinator and --process, or --cluster. The
+    first writes the file. A training goes on with another number of processes too.
 
     Examples:
 
         pfbr train gaussian-mixture --out mixture.pfbr --minutes 5
 
         pfbr train my_model.py:model --out mine.pfbr --steps 2000
+
+        pfbr train my_model.py:model --out mine.pfbr --minutes 60 --processes 4
     """
+    several = cluster or coordinator is not None or process is not None
+    if processes > 1 and not several:
+        from pfbr.scale.launch import launch
+
+        given = {"--minutes": minutes, "--steps": steps, "--particles": particles, "--seed": seed}
+        told = [f"{name}={value}" for name, value in given.items() if value is not None]
+        flags = [*told, f"--operator={operator}", *(["--resume"] if resume else [])]
+        raise typer.Exit(launch(["train", model, f"--out={out}", *flags], processes))
+    if several:
+        from pfbr.scale.processes import join
+
+        join() if cluster else join(coordinator, processes, process)
     from pfbr.cli import spec
     from pfbr.io.files import check_writable
     from pfbr.io.locks import held
 
     check_writable(out, suffix=".pfbr")
     problem = spec.resolve(model)
-    with held(out):
+    with held(out) if not several or _first() else nullcontext():
         train_operator(
             problem,
             out,
@@ -53,7 +75,14 @@ def train(
             particles=particles,
             resume=resume,
             operator=operator,
+            mesh="all" if several else None,
         )
+
+
+def _first() -> bool:
+    import jax
+
+    return jax.process_index() == 0
 
 
 def train_operator(
@@ -66,8 +95,10 @@ def train_operator(
     particles: int = 256,
     resume: bool = False,
     operator: str = "auto",
+    mesh: str | None = None,
 ) -> "Operator":
-    """Train with a bar on the terminal, write the best operator to `out`, and return it."""
+    """Train with a bar on the terminal, write the best operator to `out`, and return it. Of several processes the first
+    does the writing and the telling."""
     from pfbr.inference.operator_file import save
     from pfbr.training.fit import fit
     from pfbr.training.settings import TrainingSettings
@@ -91,11 +122,14 @@ def train_operator(
                 checkpoint=str(checkpoint),
                 resume=resume,
                 progress=remember,
+                mesh=mesh,
             )
     except KeyboardInterrupt:
         kept = f"go on from {checkpoint} with --resume" if checkpoint.exists() else "there is nothing to keep yet"
         console.print(f"stopped: {kept}.", soft_wrap=True, highlight=False)
         raise typer.Exit(130) from None
+    if mesh is not None and not _first():
+        return trained
     save(out, trained)
     finished = not latest or latest[0].fraction >= 1
     if finished:

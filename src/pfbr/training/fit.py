@@ -25,7 +25,7 @@ from pfbr.io import locks
 from pfbr.io.files import strict
 from pfbr.models.base import Model, StateSpaceModel, has_observations
 from pfbr.models.checks import checked_methods_of, checked_model
-from pfbr.sharding import checked_mesh, from_first, leads
+from pfbr.sharding import checked_mesh, from_first, leads, several_processes
 from pfbr.training.objectives.base import Objective
 from pfbr.training.objectives.continuity import ContinuityObjective
 from pfbr.training.objectives.continuity import applies as continuity_applies
@@ -131,6 +131,13 @@ def fit(
         except KeyboardInterrupt:
             if not math.isfinite(state.best_score):
                 raise  # nothing was validated yet: there is no best to keep
+        except jax.errors.JaxRuntimeError as error:
+            if not several_processes(mesh):
+                raise
+            raise TrainingError(
+                f"another process has ended, or cannot be reached ({shortened(str(error))}): start all of them again, "
+                "with `resume` where there is a checkpoint; their number may be another one."
+            ) from None
     exact_score = None if validation.exact_score is None else float(jnp.mean(validation.exact_score))
     told = dict(
         identity,
