@@ -21,7 +21,9 @@ from pfbr.particles.particles import ess
 from pfbr.particles.whitening import weighted_mean, whitening_of
 
 HARD_EDGE = 1e-3  # share of proposals where the target is zero
-MISSED = 3.0  # nats by which fresh draws find more evidence than the cloud: by chance in less than e⁻³ of all cases
+# nats by which fresh draws find more evidence than the cloud: by chance in less than e⁻⁸ of all looks where one draw
+# counts for nearly all, and hardly ever by e³ where several do
+MISSED, MISSED_BY_SEVERAL = 8.0, 3.0
 LEFT_OUT = 1e-3  # share of the target that an affine map may leave behind: an arm or a mode with fewer is not seen
 
 
@@ -76,7 +78,8 @@ def temper_and_compare(at, begin: Tempering, fresh: Fresh, state: StaticState, s
 
     def attempt(c: Attempt) -> Attempt:
         end = temper(at, c.tempering, state.steps, settings)
-        missed = fresh.log_evidence > state.log_evidence + end.log_ratio + MISSED
+        more = fresh.log_evidence - state.log_evidence - end.log_ratio
+        missed = more > jnp.where(fresh.ess >= 2, MISSED_BY_SEVERAL, MISSED)
         again = missed & (c.number == 0)
         renewed = jax.lax.cond(again, lambda: from_fresh(at, end, fresh, state.log_evidence), lambda: end)
         return Attempt(renewed, again, c.number + 1)
