@@ -33,7 +33,7 @@ FAILURES = {
     "two modes": ("growth", 256, PLAIN),
     "two modes, few particles": ("growth", 40, PLAIN),
     "two modes, kernels alone": ("growth", 256, KERNELS),
-    "an outlier of 60 standard deviations": ("outlier", 256, PLAIN),
+    "an outlier of 27 standard deviations": ("outlier", 256, PLAIN),
     "noise ten times what the model says": ("wrong-noise", 256, PLAIN),
     "tiny noise": ("tiny-noise", 256, PLAIN),
     "tiny noise, tempering cut short": ("tiny-noise", 64, SHORT),

@@ -89,7 +89,7 @@ PROBLEMS: dict[str, Problem] = {
     for problem in (
         HardScalar("mirror", Mirror(), (-25.0, 25.0)),
         HardScalar("bent", Bent(), (-12.0, 12.0)),
-        HardScalar("outlier", Bent(), (-12.0, 12.0), outlier=20.0),
+        HardScalar("outlier", Bent(), (-12.0, 12.0), outlier=8.0),
         HardScalar("wrong-noise", Bent(noise=0.1), (-12.0, 12.0), true_noise=1.0),
         HardScalar("tiny-noise", Bent(noise=0.03), (-12.0, 12.0)),
         Sharp("ranges-sharp", Tracking(0.2, 0.5)),

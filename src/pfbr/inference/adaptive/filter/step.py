@@ -198,10 +198,10 @@ def _step(
         lineage = lineage.restarted_where(replaced, cloud, log_evidence)
         paths = None if paths is None else paths.broken_where(replaced)
         move, rested = jnp.where(replaced, SECOND_LOOK, move), jnp.where(look, 0, rested)
-    lost = surprise | ~jnp.isfinite(result.log_predictive) | (result.beyond > BEYOND) | result.unfinished
+    lost = ~jnp.isfinite(result.log_predictive) | (result.beyond > BEYOND) | result.unfinished
     told = jnp.where(lost, MOST_DOUBT, jnp.minimum(result.error, MOST_DOUBT))  # NaN: all particles at one place
     error = jnp.maximum(jnp.where(jnp.isnan(told), MOST_DOUBT, told), FORGETTING * state.doubt)
-    flagged = ~(error < settings.wrong)
+    flagged = surprise | ~(error < settings.wrong)  # a surprise may be an outlier, which later reports need not mend
     n = cloud.points.shape[0]
     info = FilterInfo(
         ess=cloud.ess,
