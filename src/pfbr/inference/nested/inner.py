@@ -45,10 +45,10 @@ class InnerFilters(eqx.Module):
     shape: tuple[int, ...] = eqx.field(static=True)  # of an observation
     num: int = eqx.field(static=True)
 
-    def begin(self, thetas: Points, seeds: Seeds, start: StandIn) -> Clouds:
+    def begin(self, thetas: Float[Array, "n p"], seeds: Seeds, start: StandIn) -> Clouds:
         """States before the first row kept: from the prior, or from what stands in for the rows that are gone."""
 
-        def one(theta: Point, seed: Array) -> Points:
+        def one(theta: Float[Array, " p"], seed: Array) -> Points:
             here = self._at(theta, Conditions())
             key = jax.random.fold_in(jax.random.wrap_key_data(seed), 0)
             normals = self._normals(key)
@@ -63,7 +63,7 @@ class InnerFilters(eqx.Module):
 
     def step(
         self,
-        thetas: Points,
+        thetas: Float[Array, "n p"],
         seeds: Seeds,
         clouds: Clouds,
         number: Int[Array, ""],
@@ -88,7 +88,7 @@ class InnerFilters(eqx.Module):
         log_weights = jnp.take_along_axis(clouds.log_weights - chances, chosen, axis=1) - np.log(self.num)
 
         # Propagate and weigh
-        def one(theta: Point, key: Array, points: Points) -> tuple[Points, Array]:
+        def one(theta: Float[Array, " p"], key: Array, points: Points) -> tuple[Points, Array]:
             here = self._at(theta, given)
             if not guided:
                 moved = jax.vmap(here.sample_transition)(jax.random.split(key, self.num), points)
@@ -107,10 +107,10 @@ class InnerFilters(eqx.Module):
         log_weights = jnp.where(alive, log_weights - jnp.where(alive, total[:, None], 0.0), -np.log(self.num))
         return Clouds(moved, log_weights), total
 
-    def _ahead(self, thetas: Points, points: Array, observation: Observation, given: Conditions) -> Array:
+    def _ahead(self, thetas: Float[Array, "n p"], points: Array, observation: Observation, given: Conditions) -> Array:
         """Log likelihood of the coming row where each particle goes without noise."""
 
-        def one(theta: Point, own: Points) -> Array:
+        def one(theta: Float[Array, " p"], own: Points) -> Array:
             here = self._at(theta, given)
             moved = jax.vmap(lambda x: here.transition_from_normal(x, jnp.zeros_like(x)))(own)
             return jax.vmap(here.log_likelihood, (0, None))(moved, observation)  # type: ignore[arg-type]
@@ -120,7 +120,7 @@ class InnerFilters(eqx.Module):
         top = jnp.max(values, axis=1, keepdims=True)
         return jnp.maximum(values - jnp.where(jnp.isfinite(top), top, 0.0), -FLOOR)
 
-    def _at(self, theta: Point, row: Conditions) -> StateSpaceModel:
+    def _at(self, theta: Float[Array, " p"], row: Conditions) -> StateSpaceModel:
         """The model with these parameters under the conditions of a row."""
         given = Conditions(row.dt, row.time, row.inputs, row.observed, unravel(self.model)(theta))
         return bind(self.model, given, shape=self.shape)  # type: ignore[return-value]

@@ -23,12 +23,12 @@ class StandIn(eqx.Module):
     log_std_slope: Float[Array, "p d"]
     correlation_root: Matrix
 
-    def log_density(self, thetas: Points) -> PerParticle:
+    def log_density(self, thetas: Float[Array, "n p"]) -> PerParticle:
         """Of the parameters."""
         square = jnp.sum(self.parameters.whiten(thetas) ** 2, axis=-1)
         return -0.5 * square - 0.5 * thetas.shape[-1] * jnp.log(2 * jnp.pi) - self.parameters.log_det
 
-    def states(self, theta: Point, normals: Points) -> Points:
+    def states(self, theta: Float[Array, " p"], normals: Points) -> Points:
         """Draws of the state given the parameters, from standard normals."""
         w = self.parameters.whiten(theta)
         std = jnp.exp(self.log_std + w @ self.log_std_slope)
@@ -43,7 +43,7 @@ def no_stand_in(dim: int, size: int) -> StandIn:
 
 
 def fitted(
-    thetas: Points, log_weights: PerParticle, states: Float[Array, "n m d"], inner: Float[Array, "n m"]
+    thetas: Float[Array, "n p"], log_weights: PerParticle, states: Float[Array, "n m d"], inner: Float[Array, "n m"]
 ) -> StandIn:
     """Fitted to an outer cloud and its filters; `inner` are the log weights within each."""
     weights = jnp.exp(log_weights)
@@ -62,7 +62,7 @@ def fitted(
     return StandIn(jnp.asarray(True), frame, state, slope, log_std, log_std_slope, root)
 
 
-def _regressed(w: Points, weights: PerParticle, values: Points) -> tuple[Point, Float[Array, "p d"]]:
+def _regressed(w: Float[Array, "n p"], weights: PerParticle, values: Points) -> tuple[Point, Float[Array, "p d"]]:
     """Value at w = 0 and slope of a weighted regression; w has mean zero and covariance one."""
     at_zero = weights @ values
     return at_zero, jnp.einsum("n,np,nd->pd", weights, w, values - at_zero)
