@@ -14,7 +14,7 @@ import sys
 import time
 from typing import Any
 
-ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 STEPS = 20
 
 
