@@ -66,7 +66,8 @@ def run_keys(problem: Problem, truth: Truth, method: Method, *, keys: int, parti
         error.append([e for e, _ in each])
         spread.append([s for _, s in each])
         evidence.append(np.asarray(said.info.log_evidence, float)[at])
-        flagged.append(np.asarray(said.info.flagged))
+        never = np.zeros(len(problem.observations), bool)  # a rival that flags nothing
+        flagged.append(never if said.info.flagged is None else np.asarray(said.info.flagged))
         moves.append(np.asarray(said.info.move))
         details.append(jax.tree.map(np.asarray, said.info.details))
     stacked = {name: np.stack([d[name] for d in details]) for name in details[0]}
