@@ -12,16 +12,16 @@ DOCS := .venv-docs
 export JAX_COMPILATION_CACHE_DIR := $(CURDIR)/.cache/jax
 export JAX_PERSISTENT_COMPILATION_CACHE_MIN_COMPILE_TIME_SECS := 0.3
 
-.PHONY: demo test test-docs test-slow lint docs bench clean help
+.PHONY: demo test test-long test-slow lint docs bench clean help
 
 demo: $(READY)  ## an unseen stream, our posterior beside the truth and beside SMC, one page
 	$(RUN)/pfbr demo
 
-test: $(READY)  ## all tests but the slow ones, a process for each of two cores
+test: $(READY)  ## the quick tests, a process for each of two cores
 	$(RUN)/python -m pytest -n 2 --dist loadfile
 
-test-docs: $(READY)  ## the code of every page of the documents
-	$(RUN)/python -m pytest -n 2 --dist load -m "slow or not slow" tests/test_docs.py
+test-long: $(READY)  ## the tests of a few seconds each, and the code of every page of the documents
+	$(RUN)/python -m pytest -n 2 --dist loadscope -m long
 
 test-slow: $(READY)  ## the tests that train for minutes
 	$(RUN)/python -m pytest -m slow

@@ -12,26 +12,6 @@ from pfbr.cli import app
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [*sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md")), "README.md"]
 WITH_CODE = [page for page in PAGES if "```python" in (ROOT / page).read_text(encoding="utf-8")]
-# Pages with models of their own, for which the default method is compiled anew: `make test-docs` runs them too.
-LONG = {
-    "docs/concepts/evidence.md",
-    "docs/howto/forecasts.md",
-    "docs/howto/frames.md",
-    "docs/howto/inputs.md",
-    "docs/howto/irregular-times.md",
-    "docs/howto/live.md",
-    "docs/howto/names-and-constraints.md",
-    "docs/howto/numpyro.md",
-    "docs/howto/outliers.md",
-    "docs/howto/parameters.md",
-    "docs/howto/saving.md",
-    "docs/howto/smoothing.md",
-    "docs/howto/thousands-of-streams.md",
-}
-
-
-def marked(page: str):
-    return pytest.param(page, marks=pytest.mark.slow) if page in LONG else page
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +19,7 @@ def commands() -> dict:
     return get_command(app).commands
 
 
-@pytest.mark.parametrize("page", map(marked, WITH_CODE))
+@pytest.mark.parametrize("page", WITH_CODE)
 def test_code_runs_and_ends_with_an_assertion(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # examples write files
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
@@ -80,10 +60,6 @@ def test_every_target_of_make_that_the_documents_name_exists():
         named = set(re.findall(r"\bmake ([a-z]+(?:-[a-z]+)*)\b(?=`| {2,})", (ROOT / name).read_text(encoding="utf-8")))
         assert named <= targets
         assert named, name
-
-
-def test_the_long_pages_are_there():
-    assert set(WITH_CODE) >= LONG
 
 
 def test_the_readme_is_short():

@@ -301,3 +301,10 @@ def test_importing_is_light_and_changes_no_settings(script, allowed):
     )
     ended = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=300, check=True)
     assert ended.stdout.strip() == "[] True"
+
+
+def test_the_longer_tests_are_there(root):
+    """A test that was renamed would otherwise be quick again without anybody's asking."""
+    for name in filter(None, (root / "tests" / "long.txt").read_text(encoding="utf-8").split("\n")):
+        path, _, rest = name.partition("::")
+        assert f"def {rest.partition('[')[0]}(" in (root / path).read_text(encoding="utf-8"), name

@@ -20,6 +20,7 @@ COMMANDS = [
     "data",
     "reproduce",
     "bench",
+    "export",
     "show",
     "report",
 ]

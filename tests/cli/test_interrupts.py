@@ -11,7 +11,7 @@ import pytest
 from pfbr.cli.interrupts import STOPPED, stoppable
 
 BUSY = """
-import sys, time
+import hashlib, sys, time
 from pfbr.cli.interrupts import stoppable
 with stoppable():
     try:
@@ -19,7 +19,7 @@ with stoppable():
         time.sleep(60)
     except KeyboardInterrupt:
         print("once", flush=True)
-        sum(range(10**12))  # one instruction, of hours
+        hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)  # minutes; like a compilation it lets threads run
 """
 
 

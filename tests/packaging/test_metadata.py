@@ -16,7 +16,8 @@ EXTRAS = {
     "numpyro": {"numpyro"},
     "rivals": {"blackjax", "scikit-learn", "scipy"},
     "arviz": {"arviz"},
-    "spark": {"pyspark", "pandas", "pyarrow"},
+    "export": {"flatbuffers"},
+    "spark": {"pyspark", "pandas", "pyarrow", "protobuf"},
     "docs": {"mkdocs-material", "mkdocstrings"},
 }
 
@@ -44,7 +45,7 @@ def test_each_extra_brings_what_it_says(project):
     extras = project["optional-dependencies"]
     assert {name: names(extras[name]) for name in EXTRAS} == EXTRAS
     assert set(extras) == {*EXTRAS, "dev"}
-    assert "pfbr[cli,frames,numpyro,rivals,arviz]" in extras["dev"]
+    assert "pfbr[cli,frames,numpyro,rivals,arviz,export]" in extras["dev"]
 
 
 def test_the_installed_metadata_has_the_same_extras(project):
