@@ -72,14 +72,15 @@ def inner_modules() -> list[str]:
 if os.environ.get("PFBR_CHECK_SHAPES", "1") != "0":
     jaxtyping.install_import_hook(inner_modules(), f"{typechecker.__name__}.checked")
 
-# Tests of more than three CPU seconds, mostly of compilation, by name: `make test-long`.
+# Tests of more than three CPU seconds, mostly of compilation, by name, or by file where one fixture is what takes long:
+# `make test-long`.
 LONG = frozenset((Path(__file__).parent / "long.txt").read_text(encoding="utf-8").split("\n"))
 
 
 @pytest.hookimpl(tryfirst=True)  # before they are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.nodeid in LONG:
+        if item.nodeid in LONG or item.nodeid.partition("::")[0] in LONG:
             item.add_marker(pytest.mark.long)
 
 
