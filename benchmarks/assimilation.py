@@ -9,11 +9,11 @@ filters are tuned for each system (inflation, jitter, localisation), and run onc
 """
 
 import argparse
-import json
 from dataclasses import dataclass
 
 import jax
 
+from benchmarks import json_lines
 from benchmarks.streams.catalogue import PROBLEMS
 from benchmarks.streams.run import measure, shown
 
@@ -90,10 +90,7 @@ def main() -> None:
             asked = {"seed": args.seed, "streams": args.streams, "particles": particles, "steps": args.steps}
             result = measure(PROBLEMS[name], method, **asked)
             print(shown(result), flush=True)
-            if args.out:
-                with open(args.out, "a") as file:
-                    told = {key: value for key, value in result.items() if value == value}  # JSON has no NaN
-                    file.write(json.dumps(told) + "\n")
+            json_lines.add(args.out, result)
             jax.clear_caches()
 
 

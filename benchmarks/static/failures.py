@@ -7,11 +7,11 @@ posterior standard deviation. Right: by less than 0.15, and the step's log predi
 """
 
 import argparse
-import json
 
 import jax
 import numpy as np
 
+from benchmarks import json_lines
 from benchmarks.static import hard
 from benchmarks.static.catalogue import PROBLEMS
 from benchmarks.static.problem import Problem, Truth
@@ -93,10 +93,7 @@ def main():
         )
         for count in total:
             total[count] += said[count]
-        if args.out:
-            line = {"failure": name, "seed": args.seed, "keys": args.keys, "particles": particles} | said
-            with open(args.out, "a") as file:
-                file.write(json.dumps(line) + "\n")
+        json_lines.add(args.out, {"failure": name, "seed": args.seed, "keys": args.keys, "particles": particles} | said)
         jax.clear_caches()
     print(
         f"flagged {total['right but flagged']} of {total['right']} right, not flagged {total['wrong and not flagged']} "

@@ -7,11 +7,11 @@ stretch of wrong steps without a flag.
 """
 
 import argparse
-import json
 
 import jax
 import numpy as np
 
+from benchmarks import json_lines
 from benchmarks.streams import hard
 from benchmarks.streams.brute_force import distances
 from benchmarks.streams.catalogue import PROBLEMS
@@ -94,9 +94,7 @@ def main():
             flush=True,
         )
         total = {count: total[count] + r[count] for count in COUNTS}
-        if args.out:
-            with open(args.out, "a") as file:
-                file.write(json.dumps(r) + "\n")
+        json_lines.add(args.out, r)
         jax.clear_caches()
     print(
         f"in all: flagged {total['right but flagged']} of {total['right']} right steps, not flagged "

@@ -10,12 +10,12 @@ above 0.5. CPU ms a step are without compilation.
 """
 
 import argparse
-import json
 import time
 
 import jax
 import numpy as np
 
+from benchmarks import json_lines
 from benchmarks.streams.brute_force import distances
 from benchmarks.streams.catalogue import PROBLEMS
 from benchmarks.streams.lorenz import BURN_IN
@@ -153,10 +153,7 @@ def main():
             asked = {"seed": args.seed, "streams": args.streams, "particles": particles, "steps": args.steps}
             result = measure(PROBLEMS[name], method, **asked)
             print(shown(result), flush=True)
-            if args.out:
-                with open(args.out, "a") as file:
-                    told = {name: value for name, value in result.items() if value == value}  # JSON has no NaN
-                    file.write(json.dumps(told) + "\n")
+            json_lines.add(args.out, result)
         jax.clear_caches()
 
 
