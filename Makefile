@@ -21,7 +21,7 @@ test: $(READY)  ## the quick tests, a process for each of two cores
 	$(RUN)/python -m pytest -n 2 --dist loadfile
 
 test-long: $(READY)  ## the tests of a few seconds each, and the code of every page of the documents
-	$(RUN)/python -m pytest -n 2 --dist loadscope -m long
+	$(RUN)/python -m pytest -n 2 --dist loadscope -m "long and not slow"
 
 test-slow: $(READY)  ## the tests that train for minutes
 	$(RUN)/python -m pytest -m slow
