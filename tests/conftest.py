@@ -72,7 +72,7 @@ def inner_modules() -> list[str]:
 if os.environ.get("PFBR_CHECK_SHAPES", "1") != "0":
     jaxtyping.install_import_hook(inner_modules(), f"{typechecker.__name__}.checked")
 
-# Tests of more than three CPU seconds, mostly of compilation, by name, or by file where one fixture is what takes long:
+# Tests of more than two CPU seconds, mostly of compilation, by name, or by file where one fixture is what takes long:
 # `make test-long`.
 LONG = frozenset((Path(__file__).parent / "long.txt").read_text(encoding="utf-8").split("\n"))
 

@@ -145,6 +145,25 @@ def test_a_plain_frame_is_what_a_panel_makes_of_it(python, root, source, by_pane
     same = off < 1e-4
     evidence = np.array([panel.log_evidence(name) for name in last.index])
     np.testing.assert_allclose(last["log_evidence"][same], evidence[same], atol=0.01)
+    by_sessions = sessions(expected, range(100, 160))
+    ours = fine.loc[by_sessions.index]
+    for name, column in (("mean", "mean_x_0"), ("std", "std_x_0"), ("log_evidence", "log_evidence")):
+        # other random numbers, the same law: streams differ by chance alone, four standard errors at the most
+        gap = (ours[column] - by_sessions[name]).groupby("sensor").mean()
+        assert abs(gap.mean()) < 4 * gap.std() / len(gap) ** 0.5
+        assert gap.std() > 0
+
+
+def sessions(table, names) -> pd.DataFrame:
+    """What sessions of their own make of some streams, one observation after another."""
+    told = {}
+    for name in names:
+        session = pfbr.Session(MODEL, method="smc", key=7000 + name, num_particles=N, start=None)
+        for time_of, row in table.loc[name].iterrows():
+            posterior = session.update([row["y"]], time=time_of, inputs=[row["push"]])
+            told[name, time_of] = (posterior.mean()[0], posterior.std()[0], session.log_evidence)
+    found = pd.DataFrame.from_dict(told, orient="index", columns=["mean", "std", "log_evidence"])
+    return found.set_index(pd.MultiIndex.from_tuples(told, names=["sensor", "t"]))
 
 
 @pytest.mark.slow
