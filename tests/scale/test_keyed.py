@@ -7,6 +7,7 @@ import pytest
 
 import pfbr
 from pfbr.errors import FileError, InputError
+from pfbr.inference import session_file
 from pfbr.scale.absorbing import LENGTHS
 from pfbr.scale.answers import Answers, plain
 from pfbr.scale.keyed import Keyed, KeyedSettings, unwrapped, wrapped
@@ -108,6 +109,18 @@ def test_bytes_of_another_version_or_model_are_refused(whole):
     other = Keyed(Other(), KeyedSettings(method="smc", num_particles=N), Answers(Other()))
     with pytest.raises(InputError, match="log_prior"):
         other.update("a", content, Y[:1], T[:1] + 99, U[:1])
+
+
+def test_what_streams_share_is_looked_at_once(monkeypatch, whole):
+    """And does not depend on which of them came first."""
+    looked = []
+    monkeypatch.setattr(session_file, "check_model", lambda *given: looked.append(given))
+    one = keyed()
+    for name, begin in (("b", 3), ("a", 0)):
+        held, _ = through(one, [slice(begin, 6), slice(6, 12)], name)
+        if name == "a":
+            assert held == through(keyed(), [slice(0, 6), slice(6, 12)])[0]
+    assert len(looked) == 2  # once by each of the two that opened streams
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ not inside; whoever restores brings it, and its densities are compared with thos
 """
 
 import dataclasses
+import json
 import os
 from typing import Any
 
@@ -15,7 +16,7 @@ from jax import numpy as jnp
 from pfbr.errors import InputError
 from pfbr.inference.described import describe, rebuild
 from pfbr.inference.fingerprint import Fingerprint
-from pfbr.inference.method import Method
+from pfbr.inference.method import Method, State
 from pfbr.inference.replay import Kept, Position, Report
 from pfbr.inference.rows import Row
 from pfbr.inference.saved_parts import (
@@ -68,6 +69,20 @@ class SavedSession:
     scores: bool = False
 
 
+@dataclasses.dataclass(frozen=True)
+class Shared:
+    """What the files of all streams of one model and method have in common, once it has been looked at."""
+
+    fingerprint: Fingerprint
+    method: Method
+    example: Row | None
+    skeleton: State | None
+
+
+Seen = dict[bytes, Shared]  # by how it stands in a file; of one model
+MOST_SEEN = 64
+
+
 def to_bytes(saved: SavedSession, model: Model) -> bytes:
     arrays: dict[str, np.ndarray] = {}
     moments = [*(kept.before for kept in saved.past), *([] if saved.current is None else [saved.current])]
@@ -100,33 +115,53 @@ def to_bytes(saved: SavedSession, model: Model) -> bytes:
 
 
 def read(path: str | os.PathLike, model: Model) -> SavedSession:
-    return _saved(*containers.read(path, "session"), model, str(path))
+    return _saved(*containers.read(path, "session"), model, str(path), {})
 
 
-def from_bytes(content: bytes, model: Model, source: str = "this session") -> SavedSession:
-    """What `to_bytes` wrote; an error says what differs where the model is another one."""
+def from_bytes(content: bytes, model: Model, source: str = "this session", seen: Seen | None = None) -> SavedSession:
+    """What `to_bytes` wrote; an error says what differs where the model is another one. Whoever opens very many gives
+    `seen`, in which what they share is kept, so that it is looked at once."""
     if not isinstance(content, bytes | bytearray | memoryview):
         raise InputError(f"a session is restored from bytes, as `to_bytes()` gives them; got {type(content).__name__}.")
-    return _saved(*containers.from_bytes(bytes(content), "session", source), model, source)
+    opened = containers.from_bytes(bytes(content), "session", source)
+    return _saved(*opened, model, source, {} if seen is None else seen)
 
 
-def _saved(header: dict[str, Any], arrays: dict[str, np.ndarray], model: Model, source: str) -> SavedSession:
-    return checked(header, FIELDS, source, lambda: _read(header, arrays, model, source))
+def _saved(
+    header: dict[str, Any], arrays: dict[str, np.ndarray], model: Model, source: str, seen: Seen
+) -> SavedSession:
+    return checked(header, FIELDS, source, lambda: _read(header, arrays, model, source, seen))
 
 
-def _read(header: dict[str, Any], arrays: dict[str, np.ndarray], model: Model, source: str) -> SavedSession:
-    fingerprint = rebuilt_fingerprint(header["fingerprint"], arrays, source)
-    check_model(model, fingerprint, header["model"], source)
-    method = rebuild(header["method"], arrays, source)
+def _shared(header: dict[str, Any], arrays: dict[str, np.ndarray], model: Model, source: str, seen: Seen) -> Shared:
+    own = ("state", "past[", "report[", "key", "now", "log_evidence")  # all else is of the method and the model
+    words = {name: header[name] for name in ("fingerprint", "method", "example", "num_particles", "model")}
+    numbers = [(n, a.dtype.str, a.shape, a.tobytes()) for n, a in sorted(arrays.items()) if not n.startswith(own)]
+    place = json.dumps(words, sort_keys=True).encode() + repr(numbers).encode()
+    if place not in seen:
+        fingerprint = rebuilt_fingerprint(header["fingerprint"], arrays, source)
+        check_model(model, fingerprint, header["model"], source)
+        method = rebuild(header["method"], arrays, source)
+        example = rebuilt_row(header["example"], arrays, source)
+        skeleton = None
+        if example is not None:
+            skeleton = state_skeleton(method, model, header["num_particles"], example)
+        if len(seen) >= MOST_SEEN:
+            seen.clear()
+        seen[place] = Shared(fingerprint, method, example, skeleton)
+    return seen[place]
+
+
+def _read(header: dict[str, Any], arrays: dict[str, np.ndarray], model: Model, source: str, seen: Seen) -> SavedSession:
+    shared = _shared(header, arrays, model, source, seen)
+    method, example, skeleton = shared.method, shared.example, shared.skeleton
     key = rebuilt_key(header["key"], arrays)
-    example = rebuilt_row(header["example"], arrays, source)
     num_particles, stages = header["num_particles"], header["stages"]
     reports = [rebuilt_report(one, arrays, source) for one in header["reports"]]
     check_numbers(arrays["now"], "times", source)
     check_numbers(arrays["log_evidence"], "sums of evidence", source)
     moments = []
-    if example is not None and stages:
-        skeleton = state_skeleton(method, model, num_particles, example)
+    if skeleton is not None and stages:
         shapes = {name: leaf.shape for name, leaf in named_shapes(skeleton).items()}
         current = sparse.unpacked(_without("state", arrays), shapes, source)
         kept = [
@@ -148,7 +183,7 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray], model: Model, s
         example,
         moments[-1] if moments else None,
         [Kept(*one) for one in zip(moments[:-1], reports, strict=True)],
-        fingerprint,
+        shared.fingerprint,
         header["scores"],
     )
 

@@ -14,7 +14,9 @@ import numpy as np
 
 from pfbr.checks import checked_key
 from pfbr.errors import FileError, PfbrError
+from pfbr.inference import session_file
 from pfbr.inference.clock import Clock
+from pfbr.inference.fingerprint import Fingerprint, fingerprint
 from pfbr.inference.info import Info
 from pfbr.inference.panel.numbers import number_of
 from pfbr.inference.panel.reports import ReportReader
@@ -22,6 +24,7 @@ from pfbr.inference.refusal import Fault, fault_in_words
 from pfbr.inference.registry import as_method
 from pfbr.inference.replay import Position, Replayed, Report, replay, with_late
 from pfbr.inference.rows import Row
+from pfbr.inference.saving import restored
 from pfbr.inference.session import Session
 from pfbr.models.base import Model
 from pfbr.models.checks import checked_methods_of, checked_model
@@ -55,6 +58,8 @@ class Keyed:
         self.method = as_method(settings.method, self.model, history=settings.history)
         self._reader = ReportReader(self.model)
         self._key = checked_key(settings.key)
+        self._seen: session_file.Seen = {}
+        self._about: tuple[Row, Fingerprint] | None = None
 
     def update(
         self, stream: Hashable, content: bytes | None, observations: np.ndarray, times: np.ndarray, inputs: Any = None
@@ -82,7 +87,8 @@ class Keyed:
 
     def _session(self, stream: Hashable, content: bytes | None, times: np.ndarray) -> Session:
         if content is not None:
-            session = Session.from_bytes(unwrapped(content), self.model)
+            kept = session_file.from_bytes(unwrapped(content), self.model, "the state of this stream", self._seen)
+            session = restored(Session, kept, self.model)
             self._reader.resume(session._example)  # type: ignore[arg-type]
             return session
         s = self.settings
@@ -96,6 +102,13 @@ class Keyed:
         return session
 
     def _bytes(self, session: Session) -> bytes:
+        """What tells the model and the rows' form is the same in all streams, so that whoever opens many looks at it
+        once: it is taken at a row of ones, which does not depend on the stream that came first."""
+        if self._about is None:
+            assert session._example is not None  # it has a stage
+            ones = jax.tree.map(np.ones_like, session._example)
+            self._about = ones, fingerprint(self.model, ones)
+        session._example, session._fingerprint = self._about
         return wrapped(session.to_bytes(undo=self.settings.undo > 0))
 
     def _scan(self, session: Session, rows: Row, which: np.ndarray, at: np.ndarray, table: Any) -> None:
