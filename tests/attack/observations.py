@@ -14,7 +14,7 @@ from pfbr.errors import PfbrError
 from pfbr.inference.clock import Clock
 from pfbr.models import GaussianMean
 from tests.attack.case import Case, refused
-from tests.attack.models import Driven, Moving, Mute, Named, changed
+from tests.attack.model_kinds import Driven, Moving, Mute, Named, changed
 
 GROUP = "observations, times, inputs"
 DAY = datetime.datetime(2024, 5, 1)
