@@ -17,6 +17,7 @@ from pfbr.inference.clock import Clock
 from pfbr.inference.fingerprint import Fingerprint
 from pfbr.inference.forecast import Forecast, drawn_ahead, read_ahead
 from pfbr.inference.from_draws import prior_from_draws
+from pfbr.inference.in_time import InTime, checked_limit
 from pfbr.inference.info import Info
 from pfbr.inference.method import Method, State, record_on
 from pfbr.inference.posterior import Posterior, Trace
@@ -46,6 +47,8 @@ class Session:
     many rows are kept so that targets stay exact, 0 for none. `start` is the time of the prior. A refused observation
     leaves the session as it was. `undo` says how many of the last reports can be changed: taken back, replaced, or
     have a late one put before them. With `scores`, every update tells how good the forecast of its observation was.
+    With `max_ms` an update answers within so many milliseconds: one that takes longer goes on beside the next reports,
+    which are weighed and flagged meanwhile. What has caught up is what it would be without a limit, bit for bit.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class Session:
         time_unit: str | None = None,
         undo: int = 8,
         scores: bool = False,
+        max_ms: float | None = None,
     ):
         self._key = checked_key(key)
         self.model = checked_methods_of(checked_model(model))
@@ -80,6 +84,7 @@ class Session:
         self._scores = scores
         if scores:
             check_scorable(self.model)
+        self._in_time = None if max_ms is None else self._limited(max_ms)
 
     @classmethod
     def from_draws(cls, model: Model, draws: Any, *, weights: Numbers | None = None, **settings: Any) -> "Session":
@@ -105,11 +110,23 @@ class Session:
         at = self._clock.now + 1.0 if time is None else self._clock.elapsed(time)
         report = Report(self._rows.read(observation, inputs=inputs), at, time is not None)
         if at < self._clock.now and self._in_order:
+            self.settle()
             undo = self._past.maxlen or 0
             return self._gone_to(with_late(self._next, list(self._past), report, undo=undo, told=self._told))
         here = self._position(self._dated(report, self._clock.now))
+        if self._in_time is not None:
+            replayed, refused = self._in_time.update(list(self._past), here, report)
+            if refused is not None:
+                self._adopt(replayed)
+                raise refused
+            return self._gone_to(replayed)
         more = self._score(here, report) if self._scores else {}
         return self._gone_to(replay(self._next, list(self._past), here, [report]), more)
+
+    def settle(self) -> Posterior:
+        """Wait for what `max_ms` has put off: the posterior of all reports so far, as without a limit."""
+        done = None if self._in_time is None else self._in_time.settled()
+        return self.posterior if done is None else self._gone_to(done)
 
     def update_many(
         self, observations: Numbers, *, times: Any = None, inputs: Any = None, progress: bool = False
@@ -119,6 +136,7 @@ class Session:
         `times` and `inputs` lead as the observations do; times go on from the last one. Where a row is refused, the
         error names it and nothing has changed. With `progress`, a bar shows how far it is.
         """
+        self.settle()
         stream, many = self._rows.read_stream(observations, times=times, inputs=inputs, clock=self._clock)
         if many:
             raise InputError(f"a session is one stream, (T, …); got many, {np.shape(observations)}. `pfbr.run` them.")
@@ -160,6 +178,7 @@ class Session:
         observation, that one, however long ago it came, where the unknown is at rest: an update with the inverse
         likelihood, which can itself be undone.
         """
+        self.settle()
         if observation is not None:
             if number is not None or time is not None:
                 raise InputError("name the report by its value, its `number` or its `time`: one of them.")
@@ -175,6 +194,7 @@ class Session:
 
         Its time stays, and so do its inputs where none are given; those after it are replayed, as if it had come right.
         """
+        self.settle()
         place = self._find(number, time)
         old = self._past[place].report
         given = old.row.inputs if inputs is None and old is not None else inputs
@@ -187,6 +207,7 @@ class Session:
 
         As many can be smoothed as `undo` keeps; without a `lag`, all of these.
         """
+        self.settle()
         check_moves(self.model)
         lag = checked_lag(lag, kept=len(self._past), undo=self._past.maxlen or 0)
         kept = list(self._past)[len(self._past) - lag :]
@@ -213,6 +234,7 @@ class Session:
 
     def to_bytes(self, *, undo: bool = True) -> bytes:
         """What `save` writes."""
+        self.settle()
         return session_file.to_bytes(saved(self, undo), self.model)
 
     @classmethod
@@ -224,6 +246,16 @@ class Session:
     def from_bytes(cls, data: bytes, model: Model) -> "Session":
         """The session that `to_bytes` wrote."""
         return restored(cls, session_file.from_bytes(data, checked_model(model)), model)
+
+    def _limited(self, max_ms: Any) -> InTime:
+        limit = checked_limit(max_ms)
+        if not self._stepper.weighs:
+            raise InputError(
+                f'`max_ms` needs a method that can weigh first, as "auto" does; {type(self.method).__name__} cannot.'
+            )
+        if self._scores:
+            raise InputError("`scores` take a forecast before every update: leave them out, or `max_ms`.")
+        return InTime(limit / 1e3, self._next, self._weighed, self._past.maxlen or 0)
 
     @property
     def _in_order(self) -> bool:
@@ -279,6 +311,15 @@ class Session:
         state, info = self._stepper(number, here.state, row, f"observation {number}")
         now = max(here.now, report.at)
         return Position(state, number, now, here.log_evidence + _gained(info)), info
+
+    def _weighed(self, here: Position, report: Report) -> tuple[Position, Info, bool] | None:
+        """One step on by weighing alone, whether or not that is enough."""
+        number, row = here.stage + 1, self._dated(report, here.now)
+        found = self._stepper.weighed(number, here.state, row)
+        if found is None:
+            return None
+        state, info, enough = found
+        return Position(state, number, max(here.now, report.at), here.log_evidence + _gained(info)), info, enough
 
     def _dated(self, report: Report, now: float) -> Row:
         """The row with its elapsed time; None is an ordinary step, of a model that does not look at time, where the

@@ -14,7 +14,7 @@ import numpy as np
 
 from pfbr.inference.info import Info
 from pfbr.inference.method import Method, State, advance, start, step_key, try_weighing
-from pfbr.inference.refusal import refuse_without_posterior
+from pfbr.inference.refusal import Fault, faults, refuse_without_posterior
 from pfbr.inference.rows import Row
 from pfbr.models.base import Model
 
@@ -63,20 +63,31 @@ class Stepper:
         self.particles = partial(type(method).particles, method)
         self.parameters = partial(type(method).parameters, method)
         self._key = jax.random.key_data(key) if jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key) else key
-        self._weighs = type(method).weigh is not Method.weigh
+        self.weighs = type(method).weigh is not Method.weigh
         self._own: dict[tuple, _Compiled] = {}  # the same, without what all steps of this stream share
 
     def __call__(self, number: int, state: State, row: Row, what: str) -> tuple[State, Info]:
         """State and info after one more row, whose step has this number; `what` names it where it leaves no
         posterior."""
-        state_leaves, state_structure = jax.tree.flatten(state)
-        row_leaves, row_structure = jax.tree.flatten(row)
-        shapes = state_structure, row_structure
-        arguments = (self._key, np.asarray(number, np.int32), self._arrays, state_leaves, row_leaves)
-        found = self._function(try_weighing, shapes)(*arguments) if self._weighs else None
+        shapes, arguments = self._arguments(number, state, row)
+        found = self._function(try_weighing, shapes)(*arguments) if self.weighs else None
         after, info = found[:2] if found is not None and found[2] else self._function(advance, shapes)(*arguments)
         refuse_without_posterior(self.particles(after.own), info, lambda index: what)
         return after, info
+
+    def weighed(self, number: int, state: State, row: Row) -> tuple[State, Info, bool] | None:
+        """The cheap try by itself: state, info, and whether it is enough; None where it leaves no posterior."""
+        shapes, arguments = self._arguments(number, state, row)
+        after, info, enough = self._function(try_weighing, shapes)(*arguments)
+        fine = faults(self.particles(after.own), info) == Fault.NONE
+        return (after, info, bool(enough)) if fine else None
+
+    def _arguments(self, number: int, state: State, row: Row) -> tuple[tuple, tuple]:
+        """The structures of state and row, and everything as flat arrays."""
+        state_leaves, state_structure = jax.tree.flatten(state)
+        row_leaves, row_structure = jax.tree.flatten(row)
+        arguments = (self._key, np.asarray(number, np.int32), self._arrays, state_leaves, row_leaves)
+        return (state_structure, row_structure), arguments
 
     def _function(self, function: Callable, shapes: tuple) -> _Compiled:
         known = self._own.get((function, shapes))
