@@ -10,6 +10,7 @@ from pfbr.errors import InputError
 from pfbr.flow.settings import FlowSettings
 from pfbr.flow.velocities.affine import AffineVelocity
 from pfbr.flow.velocities.base import Velocity
+from pfbr.flow.velocities.equivariant import EquivariantVelocity
 from pfbr.flow.velocities.gated import GatedVelocity
 from pfbr.flow.velocities.informed import InformedVelocity
 from pfbr.flow.velocities.residual import ResidualVelocity
@@ -37,8 +38,10 @@ _FLOW_DEFAULTS: dict[str, dict[str, Any]] = {
     "gaussian": {"solver": "closed-form", "steps": 4},
     "residual": {"solver": "heun", "steps": 4},
     "informed": {"solver": "heun", "steps": 4},
+    "equivariant": {"solver": "heun", "steps": 8},
 }
 NAMES = tuple(_FLOW_DEFAULTS)
+_ANY_DIM = ("gaussian", "equivariant")  # they serve models with any number of unknowns
 _READERS = ("paper", "informed")  # they read the observation itself, and so serve one shape of it
 
 
@@ -53,7 +56,7 @@ def choose(name: str, model: Model, **settings) -> Architecture:
         raise InputError(f"the {name} operator reads the observation itself; the model must have `sample_observation`.")
     return Architecture(
         name,
-        None if name == "gaussian" else int(model.dim),
+        None if name in _ANY_DIM else int(model.dim),
         shape if name in _READERS else None,
         dict(_FLOW_DEFAULTS[name], **settings),  # written out, so that a file does not depend on later defaults
     )
@@ -79,6 +82,8 @@ def build(key: Key, architecture: Architecture) -> Operator:
 def _velocity(key: Key, architecture: Architecture, settings: dict[str, Any]) -> Velocity:
     if architecture.name == "gaussian":
         return AffineVelocity(**settings)
+    if architecture.name == "equivariant":
+        return EquivariantVelocity(key, **settings)
     assert architecture.dim is not None  # `choose` and the file both give it
     if architecture.name == "residual":
         return ResidualVelocity(key, architecture.dim, **settings)

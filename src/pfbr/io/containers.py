@@ -24,11 +24,13 @@ _WHERE_FROM = {
     "checkpoint": "A checkpoint is what training writes while it runs; `resume` goes on from it.",
     "session": "A session is what Session.save writes.",
     "panel": "A panel is what Panel.save writes.",
+    "problems": "Problems are what training for any model writes before it begins.",
     "live": "It is what `pfbr infer SPEC - --state FILE` writes.",
 }
 _MADE_BY = {
     "operator": "`pfbr train SPEC --out FILE` makes one",
     "checkpoint": "start without `resume` to make one",
+    "problems": "training for any model makes them first",
     "session": "`session.save(path)` makes one",
     "panel": "`panel.save(path)` makes one",
 }

@@ -1,0 +1,112 @@
+"""A likelihood as a weighted cloud sees it, in the cloud's own frame: the averages that every field is made of."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+from jax import numpy as jnp
+from jaxtyping import Array, Float
+
+from pfbr.particles.whitening import Whitening, whitening_of
+from pfbr.typing import Matrix, PerParticle, Point, Points, Scalar
+
+TINY = 1e-6  # sizes are not divided by less: a likelihood that says nothing has no direction either
+
+
+class Seen(eqx.Module):
+    """Whitened points w, their weights, values ℓ − mean ℓ and scores u = scaleᵀ ∇ℓ, and what follows from these."""
+
+    frame: Whitening
+    points: Points
+    weights: PerParticle
+    values: PerParticle
+    scores: Points
+    level: Scalar  # the mean that was subtracted from the values
+    lowest: Scalar  # the least of the values that are finite
+    mean_score: Point
+    curvature: Matrix  # C = sym(mean (u − ū) wᵀ)
+    strength: Scalar  # root mean square of the scores
+    size: Scalar  # the same, to be divided by
+    spread: Scalar  # standard deviation of the values
+
+
+class At(eqx.Module):
+    """Points to be asked about, in the frame of a cloud, with value, score and Hessian of the log likelihood there."""
+
+    points: Points
+    values: PerParticle
+    scores: Points
+    hessians: Float[Array, "n d d"]
+
+
+ValuesAndScores = Callable[[Points], tuple[PerParticle, Points]]
+
+
+def see(support: Points, weights: PerParticle | None, values_and_scores: ValuesAndScores) -> Seen:
+    n = support.shape[0]
+    weights = jnp.full((n,), 1 / n, support.dtype) if weights is None else weights
+    frame = whitening_of(support, weights)
+    values, scores = values_and_scores(support)
+    # A particle that the observation rules out (−inf) has no score; it counts like the least likely of the others.
+    alive = jnp.isfinite(values) & jnp.all(jnp.isfinite(scores), axis=1)
+    lowest = jnp.min(jnp.where(alive, values, jnp.inf))
+    values = jnp.where(alive, values, lowest)
+    scores = jnp.where(alive[:, None], frame.covectors(scores), 0)
+    level = weights @ values
+    values = values - level
+    points = frame.whiten(support)
+    mean_score = weights @ scores
+    slope = (weights[:, None] * (scores - mean_score)).T @ points
+    strength = _root(weights @ jnp.sum(scores**2, axis=1))
+    return Seen(
+        frame,
+        points,
+        weights,
+        values,
+        scores,
+        level,
+        lowest,
+        mean_score,
+        0.5 * (slope + slope.T),
+        strength,
+        jnp.maximum(strength, TINY),
+        jnp.maximum(_root(weights @ values**2), TINY),
+    )
+
+
+def _root(square: Scalar) -> Scalar:
+    """Of zero too, where a root has no slope."""
+    return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
+
+
+def look_at(seen: Seen, points: Points, values_and_scores: ValuesAndScores) -> At:
+    """Value, score and Hessian at the points: d Hessian-vector products for each."""
+    values, scores = values_and_scores(points)
+
+    def column(direction):
+        tangent = jnp.broadcast_to(direction, points.shape)
+        return jax.jvp(lambda p: values_and_scores(p)[1], (points,), (tangent,))[1]
+
+    hessians = seen.frame.covectors(jax.vmap(column, in_axes=1, out_axes=1)(seen.frame.scale))
+    scores = seen.frame.covectors(scores)
+    alive = jnp.isfinite(values) & jnp.all(jnp.isfinite(scores), axis=1)
+    curved = alive & jnp.all(jnp.isfinite(hessians), axis=(1, 2))
+    return At(
+        seen.frame.whiten(points),
+        jnp.where(alive, values, seen.lowest) - seen.level,
+        jnp.where(alive[:, None], scores, 0),
+        jnp.where(curved[:, None, None], hessians, 0),
+    )
+
+
+class Fields(eqx.Module):
+    """K vector fields with their Jacobians, and S scalars with their gradients, at n points."""
+
+    vectors: Float[Array, "n k d"]
+    jacobians: Float[Array, "n k d d"]  # […, i, j]: of component i by coordinate j
+    scalars: Float[Array, "n s"]
+    gradients: Float[Array, "n s d"]
+
+
+def joined(*parts: Fields) -> Fields:
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves, axis=1), *parts)

@@ -1,0 +1,41 @@
+"""How the general operator is trained, as one table; the file of an operator keeps it."""
+
+import dataclasses
+
+from pfbr.checks import checked_amount, checked_count
+from pfbr.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """Each field with its reason."""
+
+    minutes: float = 24.0  # of learning; making problems and rolling clouds forward take as long again
+    seed: int = 0
+    dims: tuple[int, ...] = (1, 2, 5, 10)  # what it learns there it can use in twenty
+    problems: int = 1000  # in each dimension, made once and kept on disk, with five clouds each
+    num_particles: int = 256  # in a cloud
+    points: int = 24  # of a cloud at which the equation is asked for: neighbours say nearly the same
+    rounds: int = 6  # how often clouds are rolled forward anew by what was learned so far
+    exact_clouds: int = 900  # a dimension and round, from the disk, half of them spoilt
+    rolled_problems: int = 80  # a dimension and round, rolled forward by the flow
+    snapshots: int = 4  # of each of these, at random times
+    held: int = 20  # problems a dimension that are never learned from: they choose the round
+    batch: int = 64  # clouds a step, of all dimensions together
+    learning_rate: float = 2e-3  # Adam's, falling along a cosine to nothing
+    average: float = 0.998  # of weights over steps: the result is their running mean
+    jitter: float = 0.3  # standard deviations by which clouds are spoilt, at most
+    far: float = 0.04  # share of points thrown twice as far
+    steps: int = 8  # of the flow
+
+    def __post_init__(self):
+        for name in ("problems", "num_particles", "points", "rounds", "exact_clouds", "rolled_problems", "snapshots"):
+            checked_count(name, getattr(self, name), least=1)
+        for name in ("held", "batch", "steps"):
+            checked_count(name, getattr(self, name), least=1)
+        for name in ("minutes", "learning_rate"):
+            checked_amount(name, getattr(self, name), above=True)
+        if self.problems <= self.held:
+            raise InputError(f"`problems` must be more than the {self.held} held out; got {self.problems}.")
+        if not self.dims or min(self.dims) < 1:
+            raise InputError(f"`dims` must be numbers of unknowns, 1 or more; got {self.dims}.")
