@@ -56,7 +56,8 @@ def solve(seen: Seen) -> Galerkin:
     d = seen.points.shape[1]
     a = min(DIRECTIONS, d)
     second = (seen.weights[:, None] * seen.scores).T @ seen.scores / seen.size**2
-    directions = jnp.linalg.eigh(second)[1][:, ::-1][:, :a].T
+    # the slope of eigenvectors does not exist where eigenvalues are equal; the directions are chosen, not learned
+    directions = jax.lax.stop_gradient(jnp.linalg.eigh(second)[1][:, ::-1][:, :a].T)
     s = coordinates(directions, seen, seen.points, seen.values)
     slopes = gradients_of(directions, seen, seen.scores)
     phi = jax.vmap(functions)(s)
