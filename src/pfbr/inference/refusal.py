@@ -4,6 +4,8 @@ from collections.abc import Callable
 from enum import IntEnum
 
 import numpy as np
+from jax import Array
+from jax import numpy as jnp
 
 from pfbr.errors import LikelihoodError
 from pfbr.inference.info import Info
@@ -29,6 +31,18 @@ def faults(particles: Particles, info: Info) -> np.ndarray:
         found = np.where(np.asarray(info.possible) <= 0, int(Fault.IMPOSSIBLE), found)
     if info.undefined is not None:
         found = np.where(np.asarray(info.undefined) > 0, int(Fault.UNDEFINED), found)
+    return found
+
+
+def step_fault(particles: Particles, info: Info) -> Array:
+    """The same of one step, inside what is compiled."""
+    found = jnp.where(jnp.all(jnp.isfinite(particles.points)), int(Fault.NONE), int(Fault.BROKEN))
+    if info.log_predictive is not None:
+        found = jnp.where(jnp.isneginf(info.log_predictive), int(Fault.IMPOSSIBLE), found)
+    if info.possible is not None:
+        found = jnp.where(info.possible <= 0, int(Fault.IMPOSSIBLE), found)
+    if info.undefined is not None:
+        found = jnp.where(info.undefined > 0, int(Fault.UNDEFINED), found)
     return found
 
 

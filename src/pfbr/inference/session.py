@@ -110,7 +110,7 @@ class Session:
         at = self._clock.now + 1.0 if time is None else self._clock.elapsed(time)
         report = Report(self._rows.read(observation, inputs=inputs), at, time is not None)
         if at < self._clock.now and self._in_order:
-            self.settle()
+            self._settle()
             undo = self._past.maxlen or 0
             return self._gone_to(with_late(self._next, list(self._past), report, undo=undo, told=self._told))
         here = self._position(self._dated(report, self._clock.now))
@@ -125,8 +125,8 @@ class Session:
 
     def settle(self) -> Posterior:
         """Wait for what `max_ms` has put off: the posterior of all reports so far, as without a limit."""
-        done = None if self._in_time is None else self._in_time.settled()
-        return self.posterior if done is None else self._gone_to(done)
+        done = self._settle()
+        return self.posterior if done is None else self._posterior(done.info)
 
     def update_many(
         self, observations: Numbers, *, times: Any = None, inputs: Any = None, progress: bool = False
@@ -136,7 +136,7 @@ class Session:
         `times` and `inputs` lead as the observations do; times go on from the last one. Where a row is refused, the
         error names it and nothing has changed. With `progress`, a bar shows how far it is.
         """
-        self.settle()
+        self._settle()
         stream, many = self._rows.read_stream(observations, times=times, inputs=inputs, clock=self._clock)
         if many:
             raise InputError(f"a session is one stream, (T, …); got many, {np.shape(observations)}. `pfbr.run` them.")
@@ -178,7 +178,7 @@ class Session:
         observation, that one, however long ago it came, where the unknown is at rest: an update with the inverse
         likelihood, which can itself be undone.
         """
-        self.settle()
+        self._settle()
         if observation is not None:
             if number is not None or time is not None:
                 raise InputError("name the report by its value, its `number` or its `time`: one of them.")
@@ -194,7 +194,7 @@ class Session:
 
         Its time stays, and so do its inputs where none are given; those after it are replayed, as if it had come right.
         """
-        self.settle()
+        self._settle()
         place = self._find(number, time)
         old = self._past[place].report
         given = old.row.inputs if inputs is None and old is not None else inputs
@@ -207,7 +207,7 @@ class Session:
 
         As many can be smoothed as `undo` keeps; without a `lag`, all of these.
         """
-        self.settle()
+        self._settle()
         check_moves(self.model)
         lag = checked_lag(lag, kept=len(self._past), undo=self._past.maxlen or 0)
         kept = list(self._past)[len(self._past) - lag :]
@@ -234,7 +234,7 @@ class Session:
 
     def to_bytes(self, *, undo: bool = True) -> bytes:
         """What `save` writes."""
-        self.settle()
+        self._settle()
         return session_file.to_bytes(saved(self, undo), self.model)
 
     @classmethod
@@ -246,6 +246,12 @@ class Session:
     def from_bytes(cls, data: bytes, model: Model) -> "Session":
         """The session that `to_bytes` wrote."""
         return restored(cls, session_file.from_bytes(data, checked_model(model)), model)
+
+    def _settle(self) -> Replayed | None:
+        done = None if self._in_time is None else self._in_time.settled()
+        if done is not None:
+            self._adopt(done)
+        return done
 
     def _limited(self, max_ms: Any) -> InTime:
         limit = checked_limit(max_ms)

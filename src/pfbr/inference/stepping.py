@@ -11,10 +11,12 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
+from jax import numpy as jnp
 
+from pfbr.errors import LikelihoodError
 from pfbr.inference.info import Info
 from pfbr.inference.method import Method, State, advance, start, step_key, try_weighing
-from pfbr.inference.refusal import Fault, faults, refuse_without_posterior
+from pfbr.inference.refusal import fault_in_words, step_fault
 from pfbr.inference.rows import Row
 from pfbr.models.base import Model
 
@@ -22,25 +24,50 @@ start_compiled = eqx.filter_jit(start)  # op by op, the first particles would ta
 
 
 class _Compiled:
-    """A function of flat arrays, and the structure of what it returns, known once it was traced."""
+    """A function of flat arrays: the state after a step stays on the device, and all numbers that were said about it
+    come to the host in two arrays, since each array that is fetched by itself takes as long as both."""
 
     def __init__(self, function: Callable, about: Any, rest: tuple, state: Any, row: Any):
-        self._structure: Any = None
+        self._after: Any = None  # structures, known once the function was traced
+        self._told: Any = None
+        self._kinds: list[np.dtype | None] = []  # of what was said; None: an array, which comes by itself
 
         def flat(key_data, number, arrays, state_leaves, row_leaves):
             leaves = iter(arrays)
             method, model = jax.tree.unflatten(about, [next(leaves) if one is _ARRAY else one for one in rest])
             key = step_key(jax.random.wrap_key_data(key_data), number)
             before, this = jax.tree.unflatten(state, state_leaves), jax.tree.unflatten(row, row_leaves)
-            result = function(key, method, model, before, this.observation, this.given)
-            found, self._structure = jax.tree.flatten(result)
-            return found
+            found = function(key, method, model, before, this.observation, this.given)
+            if found is None:
+                return None
+            after, info, *enough = found
+            after_leaves, self._after = jax.tree.flatten(after)
+            fault = step_fault(method.particles(after.own), info)
+            told, self._told = jax.tree.flatten((info, fault, *enough))
+            told = [jnp.asarray(one) for one in told]
+            self._kinds = [np.dtype(one.dtype) if one.ndim == 0 else None for one in told]
+            scalars = [one for one in told if one.ndim == 0]
+            floats = [one for one in scalars if jnp.issubdtype(one.dtype, jnp.floating)]
+            whole = [one.astype(int) for one in scalars if not jnp.issubdtype(one.dtype, jnp.floating)]
+            apart = [one for one in told if one.ndim > 0]
+            packed = [jnp.stack(one) if one else jnp.zeros(0) for one in (floats, whole)]
+            return after_leaves, packed, apart
 
         self._call = jax.jit(flat)
 
     def __call__(self, *arguments) -> Any:
-        leaves = self._call(*arguments)
-        return jax.tree.unflatten(self._structure, leaves)
+        """State, info, fault and, of a try, whether it is enough; None where there is none."""
+        found = self._call(*arguments)
+        if found is None:
+            return None
+        after_leaves, packed, apart = found
+        floats, whole = (iter(np.asarray(one)) for one in packed)
+        others = iter(apart)
+        told = [
+            next(others) if kind is None else next(floats) if kind.kind == "f" else next(whole).astype(kind)
+            for kind in self._kinds
+        ]
+        return jax.tree.unflatten(self._after, after_leaves), *jax.tree.unflatten(self._told, told)
 
 
 class _Array:
@@ -71,16 +98,18 @@ class Stepper:
         posterior."""
         shapes, arguments = self._arguments(number, state, row)
         found = self._function(try_weighing, shapes)(*arguments) if self.weighs else None
-        after, info = found[:2] if found is not None and found[2] else self._function(advance, shapes)(*arguments)
-        refuse_without_posterior(self.particles(after.own), info, lambda index: what)
+        if found is None or not found[3]:
+            found = self._function(advance, shapes)(*arguments)
+        after, info, fault = found[:3]
+        if fault:
+            raise LikelihoodError(fault_in_words(int(fault), what, float(info.undefined or 0.0)))
         return after, info
 
     def weighed(self, number: int, state: State, row: Row) -> tuple[State, Info, bool] | None:
         """The cheap try by itself: state, info, and whether it is enough; None where it leaves no posterior."""
         shapes, arguments = self._arguments(number, state, row)
-        after, info, enough = self._function(try_weighing, shapes)(*arguments)
-        fine = faults(self.particles(after.own), info) == Fault.NONE
-        return (after, info, bool(enough)) if fine else None
+        after, info, fault, enough = self._function(try_weighing, shapes)(*arguments)
+        return None if fault else (after, info, bool(enough))
 
     def _arguments(self, number: int, state: State, row: Row) -> tuple[tuple, tuple]:
         """The structures of state and row, and everything as flat arrays."""

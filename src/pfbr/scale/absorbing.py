@@ -10,7 +10,7 @@ from jaxtyping import Array
 
 from pfbr.inference.info import Info
 from pfbr.inference.method import Method, State, advance, step_key
-from pfbr.inference.refusal import Fault
+from pfbr.inference.refusal import Fault, step_fault
 from pfbr.inference.rows import Row
 from pfbr.models.base import Model
 from pfbr.particles.particles import Particles
@@ -59,7 +59,7 @@ def _scanned(
             given = Row(row.observation, row.observed, dt, row.inputs).given
             number = step_key(key, held.state.stage + 1)
             after, info = advance(number, method, model, held.state, row.observation, given)
-            fault = _fault(method.particles(after.own), info)
+            fault = step_fault(method.particles(after.own), info)
             fine = fault == int(Fault.NONE)
             kept = jax.tree.map(lambda new, old: jnp.where(fine, new, old), after, held.state)
             waited = held.waited if dt is None else jnp.where(fine, 0.0, dt)
@@ -72,15 +72,3 @@ def _scanned(
     begun = _Carried(state, jnp.zeros((), state.time.dtype))
     last, said = jax.lax.scan(one, begun, (rows, real))
     return last.state, said
-
-
-def _fault(particles: Particles, info: Info) -> Array:
-    """`refusal.faults` of one step, compiled."""
-    found = jnp.where(jnp.all(jnp.isfinite(particles.points)), int(Fault.NONE), int(Fault.BROKEN))
-    if info.log_predictive is not None:
-        found = jnp.where(jnp.isneginf(info.log_predictive), int(Fault.IMPOSSIBLE), found)
-    if info.possible is not None:
-        found = jnp.where(info.possible <= 0, int(Fault.IMPOSSIBLE), found)
-    if info.undefined is not None:
-        found = jnp.where(info.undefined > 0, int(Fault.UNDEFINED), found)
-    return found
