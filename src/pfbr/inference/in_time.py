@@ -33,12 +33,6 @@ class _Whole(NamedTuple):
     refused: bool
 
 
-def checked_limit(max_ms: Any) -> float:
-    if isinstance(max_ms, bool) or not isinstance(max_ms, int | float) or not 0 < max_ms < np.inf:
-        raise InputError(f"`max_ms` must be a number of milliseconds above 0, or None for no limit; got {max_ms!r}.")
-    return float(max_ms)
-
-
 class InTime:
     """The steps of one stream, each answered within `seconds` but for what the first weighing takes to compile."""
 
@@ -133,3 +127,14 @@ class InTime:
 def _stayed(here: Position, report: Report) -> Position:
     """Where the weights of a report would be none: all stays as it is."""
     return Position(here.state, here.stage + 1, max(here.now, report.at), here.log_evidence)
+
+
+def limited(max_ms: Any, step: Step, weigh: Weigh | None, *, undo: int, scores: bool) -> InTime:
+    """What a session's `max_ms` asks for; refused where its method cannot weigh first."""
+    if isinstance(max_ms, bool) or not isinstance(max_ms, int | float) or not 0 < max_ms < np.inf:
+        raise InputError(f"`max_ms` must be a number of milliseconds above 0, or None for no limit; got {max_ms!r}.")
+    if weigh is None:
+        raise InputError('`max_ms` needs a method that can weigh first: leave `method` at "auto", or `max_ms` out.')
+    if scores:
+        raise InputError("`scores` take a forecast before every update: leave them out, or `max_ms`.")
+    return InTime(float(max_ms) / 1e3, step, weigh, undo)

@@ -17,7 +17,7 @@ from pfbr.inference.clock import Clock
 from pfbr.inference.fingerprint import Fingerprint
 from pfbr.inference.forecast import Forecast, drawn_ahead, read_ahead
 from pfbr.inference.from_draws import prior_from_draws
-from pfbr.inference.in_time import InTime, checked_limit
+from pfbr.inference.in_time import limited
 from pfbr.inference.info import Info
 from pfbr.inference.method import Method, State, record_on
 from pfbr.inference.posterior import Posterior, Trace
@@ -31,6 +31,7 @@ from pfbr.inference.scoring import check_scorable, score_recorded, score_row, wi
 from pfbr.inference.smoothing.result import Smoothed
 from pfbr.inference.smoothing.smooth import check_moves, checked_lag, smooth_kept
 from pfbr.inference.stepping import Stepper, start_compiled
+from pfbr.inference.taking_back import check_downdate
 from pfbr.io.files import write_bytes
 from pfbr.models.base import Model, StateSpaceModel
 from pfbr.models.checks import checked_methods_of, checked_model
@@ -84,7 +85,8 @@ class Session:
         self._scores = scores
         if scores:
             check_scorable(self.model)
-        self._in_time = None if max_ms is None else self._limited(max_ms)
+        steps = (self._next, self._weighed if self._stepper.weighs else None)
+        self._in_time = None if max_ms is None else limited(max_ms, *steps, undo=undo, scores=scores)
 
     @classmethod
     def from_draws(cls, model: Model, draws: Any, *, weights: Numbers | None = None, **settings: Any) -> "Session":
@@ -253,16 +255,6 @@ class Session:
             self._adopt(done)
         return done
 
-    def _limited(self, max_ms: Any) -> InTime:
-        limit = checked_limit(max_ms)
-        if not self._stepper.weighs:
-            raise InputError(
-                f'`max_ms` needs a method that can weigh first, as "auto" does; {type(self.method).__name__} cannot.'
-            )
-        if self._scores:
-            raise InputError("`scores` take a forecast before every update: leave them out, or `max_ms`.")
-        return InTime(limit / 1e3, self._next, self._weighed, self._past.maxlen or 0)
-
     @property
     def _in_order(self) -> bool:
         """Whether the order of reports matters."""
@@ -277,16 +269,7 @@ class Session:
         return find(list(self._past), number=number, at=at, stage=self.stage, undo=self._past.maxlen or 0)
 
     def _downdated(self, observation: Numbers, inputs: Any) -> Posterior:
-        if isinstance(self.model, StateSpaceModel):
-            raise InputError(
-                "an earlier observation can be taken back by its value only where the unknown does not move; "
-                "`retract()` takes back the last one, `retract(number=…)` one of the last."
-            )
-        reason = getattr(self.method, "cannot_downdate", lambda: f"{type(self.method).__name__} cannot")()
-        if reason is not None:
-            raise InputError(f"{reason} take back an earlier observation: call `retract()` for the last one.")
-        if self.stage == 0:
-            raise InputError("this session has nothing to retract: there has been no observation yet.")
+        check_downdate(self.model, self.method, self.stage)
         row = self._rows.read(observation, inputs=inputs)
         known = getattr(self.method, "remembers", lambda state, row: None)(self._current().own, row)
         if known is False:
