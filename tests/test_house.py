@@ -216,7 +216,7 @@ ASKED_IN = {
     "inference.frame_trace": "inference/test_run_streams.py",
     "inference.streams": "inference/test_run_streams.py",
     "inference.tables": "inference/test_run_streams.py",
-    "inference.taking_back": "inference/adaptive/test_retract.py",
+    "inference.taking_back": "inference/test_session.py",
     "inference.rows": "inference/test_session.py",
     "inference.run": "inference/test_session.py",
     "judging.bench": "cli/test_commands.py",

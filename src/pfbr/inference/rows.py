@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from pfbr.checks import as_array
+from pfbr.checks import as_array, precision
 from pfbr.errors import InputError
 from pfbr.inference.clock import Clock, as_times, elapsed_times
 from pfbr.inference.method import Given, Stream
@@ -36,7 +36,7 @@ class Row(NamedTuple):
 
     def after(self, dt: float | None) -> "Row":
         """The same row, so much later than the one before."""
-        elapsed = None if dt is None else np.asarray(dt, jnp.result_type(float))
+        elapsed = None if dt is None else np.asarray(dt, precision())
         return Row(self.observation, self.observed, elapsed, self.inputs)
 
     def conditions(self, model: Model) -> Conditions:

@@ -22,12 +22,13 @@ class Said:
     details: dict[str, Any]
 
     def __init__(self, info: Info):
+        told = vars(info)  # a module's own attributes take long to get, one by one
         for name in FIELDS:
-            value = getattr(info, name)
+            value = told[name]
             setattr(self, name, None if value is None else _plain(np.asarray(value)))
         if self.move is not None and np.ndim(self.move) == 0:
             self.move = Move(int(self.move)).name.lower().replace("_", " ")
-        self.details = {name: _plain(np.asarray(value)) for name, value in info.details.items()}
+        self.details = {name: _plain(np.asarray(value)) for name, value in told["details"].items()}
 
     def items(self) -> list[tuple[str, Any]]:
         """Name and value of everything that the method said."""
