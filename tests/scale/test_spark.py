@@ -158,8 +158,9 @@ def sessions(table, names) -> pd.DataFrame:
     """What sessions of their own make of some streams, one observation after another."""
     told = {}
     for name in names:
-        session = pfbr.Session(MODEL, method="smc", key=7000 + name, num_particles=N, start=None)
-        for time_of, row in table.loc[name].iterrows():
+        own = table.loc[name]
+        session = pfbr.Session(MODEL, method="smc", key=7000 + name, num_particles=N, start=own.index[0])
+        for time_of, row in own.iterrows():
             posterior = session.update([row["y"]], time=time_of, inputs=[row["push"]])
             told[name, time_of] = (posterior.mean()[0], posterior.std()[0], session.log_evidence)
     found = pd.DataFrame.from_dict(told, orient="index", columns=["mean", "std", "log_evidence"])
