@@ -13,7 +13,7 @@ import numpy as np
 from jax import numpy as jnp
 from jaxtyping import Array, Float
 
-from pfbr.flow.fields.seen import At, Fields, Seen
+from pfbr.flow.fields.seen import At, Fields, Seen, active_metric
 from pfbr.typing import PerParticle, Points
 
 DIRECTIONS, DEGREE = 2, 3
@@ -55,7 +55,7 @@ def gradients_of(directions: Float[Array, "a d"], seen: Seen, scores: Points) ->
 def solve(seen: Seen) -> Galerkin:
     d = seen.points.shape[1]
     a = min(DIRECTIONS, d)
-    second = (seen.weights[:, None] * seen.scores).T @ seen.scores / seen.size**2
+    second = active_metric(seen)
     # the slope of eigenvectors does not exist where eigenvalues are equal; the directions are chosen, not learned
     directions = jax.lax.stop_gradient(jnp.linalg.eigh(second)[1][:, ::-1][:, :a].T)
     s = coordinates(directions, seen, seen.points, seen.values)

@@ -15,11 +15,6 @@ from pfbr.typing import Matrix
 CENTRES = 256  # of a larger cloud only so many are asked, so that the cost grows no faster than the cloud
 
 
-def active_metric(seen: Seen) -> Matrix:
-    """Distances along the directions in which the likelihood varies: E[u uᵀ] over its trace."""
-    return (seen.weights[:, None] * seen.scores).T @ seen.scores / seen.size**2
-
-
 def kernel_fields(seen: Seen, at: At, metric: Matrix, width: float, own: Int[Array, " n"] | None) -> Fields:
     """Mean shift, shift to likelier neighbours, and mean score of the neighbours; log density and log likelihood there.
 

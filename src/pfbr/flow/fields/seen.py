@@ -14,20 +14,25 @@ TINY = 1e-6  # sizes are not divided by less: a likelihood that says nothing has
 
 
 class Seen(eqx.Module):
-    """Whitened points w, their weights, values ℓ − mean ℓ and scores u = scaleᵀ ∇ℓ, and what follows from these."""
+    """Whitened points w, their weights, values ℓ − median ℓ and scores u = scaleᵀ ∇ℓ, and what follows from these.
+
+    `level`, `size` and `spread` are those of the bulk of the cloud: under a sharp observation a few particles in the
+    tail have scores that are hundreds of times those of all others.
+    """
 
     frame: Whitening
     points: Points
     weights: PerParticle
     values: PerParticle
     scores: Points
-    level: Scalar  # the mean that was subtracted from the values
+    level: Scalar  # the median that was subtracted from the values
     lowest: Scalar  # the least of the values that are finite
     mean_score: Point
     curvature: Matrix  # C = sym(mean (u − ū) wᵀ)
-    strength: Scalar  # root mean square of the scores
-    size: Scalar  # the same, to be divided by
-    spread: Scalar  # standard deviation of the values
+    sharpness: Scalar  # root mean square of the scores
+    strength: Scalar  # `size`, and zero where there is no score at all
+    size: Scalar  # of the scores: the square of their mean root length
+    spread: Scalar  # of the values, in the same way
 
 
 class At(eqx.Module):
@@ -52,12 +57,13 @@ def see(support: Points, weights: PerParticle | None, values_and_scores: ValuesA
     lowest = jnp.min(jnp.where(alive, values, jnp.inf))
     values = jnp.where(alive, values, lowest)
     scores = jnp.where(alive[:, None], frame.covectors(scores), 0)
-    level = weights @ values
+    level = _median(values, weights)
     values = values - level
     points = frame.whiten(support)
     mean_score = weights @ scores
     slope = (weights[:, None] * (scores - mean_score)).T @ points
-    strength = _root(weights @ jnp.sum(scores**2, axis=1))
+    sharpness = _root(weights @ jnp.sum(scores**2, axis=1))
+    size = _bulk(sharpness, weights, jnp.sum(scores**2, axis=1))
     return Seen(
         frame,
         points,
@@ -68,10 +74,23 @@ def see(support: Points, weights: PerParticle | None, values_and_scores: ValuesA
         lowest,
         mean_score,
         0.5 * (slope + slope.T),
-        strength,
-        jnp.maximum(strength, TINY),
-        jnp.maximum(_root(weights @ values**2), TINY),
+        sharpness,
+        jnp.where(sharpness > 0, size, 0),
+        size,
+        _bulk(_root(weights @ values**2), weights, values**2),
     )
+
+
+def _bulk(root_mean_square: Scalar, weights: PerParticle, squares: PerParticle) -> Scalar:
+    """(E √length)², but no less than a hundredth of the root mean square: some clouds have no bulk."""
+    typical = (weights @ jnp.sqrt(jnp.sqrt(jnp.maximum(squares, TINY**2)))) ** 2
+    return jnp.maximum(jnp.maximum(typical, 0.01 * root_mean_square), TINY)
+
+
+def _median(values: PerParticle, weights: PerParticle) -> Scalar:
+    order = jnp.argsort(values)
+    below = jnp.cumsum(weights[order])
+    return values[order][jnp.searchsorted(below, 0.5 * below[-1])]
 
 
 def _root(square: Scalar) -> Scalar:
@@ -97,6 +116,12 @@ def look_at(seen: Seen, points: Points, values_and_scores: ValuesAndScores) -> A
         jnp.where(alive[:, None], scores, 0),
         jnp.where(curved[:, None, None], hessians, 0),
     )
+
+
+def active_metric(seen: Seen) -> Matrix:
+    """Distances along the directions in which the likelihood varies: E[u uᵀ] over its trace."""
+    second = (seen.weights[:, None] * seen.scores).T @ seen.scores
+    return second / jnp.maximum(jnp.trace(second), TINY**2)
 
 
 class Fields(eqx.Module):

@@ -8,9 +8,9 @@ from jax import numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from pfbr.flow.fields.galerkin import galerkin_field, solve
-from pfbr.flow.fields.kernels import active_metric, kernel_fields
+from pfbr.flow.fields.kernels import kernel_fields
 from pfbr.flow.fields.plain import plain_fields
-from pfbr.flow.fields.seen import Fields, Seen, ValuesAndScores, joined, look_at, see
+from pfbr.flow.fields.seen import Fields, Seen, ValuesAndScores, active_metric, joined, look_at, see
 from pfbr.flow.likelihood import Likelihood
 from pfbr.flow.velocities.affine import TimeSchedule
 from pfbr.flow.velocities.base import Velocity
@@ -33,7 +33,7 @@ class EquivariantVelocity(Velocity):
 
     The vectors e_k turn with the frame (`flow.fields`); their coefficients come from a small network of what does not
     turn: the inner products of the vectors, log likelihood and density at the point, and a few numbers of the cloud.
-    m is the root mean square of the scores, since the wanted velocity is linear in the log likelihood: a flat one
+    m is the size of the scores, since the wanted velocity is linear in the log likelihood: a flat one
     moves nothing. The weights know nothing of the dimension. Without training the correction is zero.
 
     The divergence is exact: each field brings its Jacobian, and the network is differentiated along the vectors.
@@ -128,7 +128,7 @@ def invariants(fields: Fields, told: Array) -> Invariants:
 
 
 def schedule(seen: Seen) -> TimeSchedule:
-    return TimeSchedule(jnp.clip(jax.lax.stop_gradient(seen.size), 1e-3, 1e6))
+    return TimeSchedule(jnp.clip(jax.lax.stop_gradient(seen.sharpness), 1e-3, 1e6))
 
 
 def fields_of(
@@ -152,8 +152,8 @@ def fields_of(
 def _told(seen: Seen, active: Array, explained: Scalar) -> Array:
     d = active.shape[0]
     shape = seen.points @ seen.mean_score + 0.5 * jnp.sum((seen.points @ seen.curvature) * seen.points, axis=1)
-    left = seen.values - shape + seen.weights @ shape
-    misfit = jnp.sqrt(seen.weights @ left**2 + 1e-12) / seen.spread
+    left = seen.values - shape
+    misfit = jnp.sqrt(seen.weights @ (left - seen.weights @ left) ** 2 + 1e-12) / seen.spread
     return jnp.stack(
         [
             jnp.tanh(jnp.log(seen.size)),

@@ -10,13 +10,13 @@ from pfbr.errors import InputError
 class Recipe:
     """Each field with its reason."""
 
-    minutes: float = 24.0  # of learning; making problems and rolling clouds forward take as long again
+    minutes: float = 11.0  # of learning; making problems and rolling clouds forward take as long again
     seed: int = 0
     dims: tuple[int, ...] = (1, 2, 5, 10)  # what it learns there it can use in twenty
     problems: int = 1000  # in each dimension, made once and kept on disk, with five clouds each
     num_particles: int = 256  # in a cloud
     points: int = 24  # of a cloud at which the equation is asked for: neighbours say nearly the same
-    rounds: int = 6  # how often clouds are rolled forward anew by what was learned so far
+    rounds: int = 4  # how often clouds are rolled forward anew by what was learned so far
     exact_clouds: int = 900  # a dimension and round, from the disk, half of them spoilt
     rolled_problems: int = 80  # a dimension and round, rolled forward by the flow
     snapshots: int = 4  # of each of these, at random times
