@@ -29,6 +29,7 @@ def test_a_report_is_one_line():
     assert describe(report()) == "step 50  loss 1.250  above exact +0.125 (best +0.100)  1:30 left"
     assert "held-out loss -2.000" in describe(report(against_exact=False, score=-2.0))
     assert describe(report(skipped=3)).endswith("skipped 3")
+    assert "  0:00 left" in describe(report(seconds_left=-34.0))
     assert "? left" in describe(report(seconds_left=float("inf")))
 
 

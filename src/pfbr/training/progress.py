@@ -52,5 +52,5 @@ def text_bar(stream=None) -> Callable[[Progress], None]:
 def _clock(seconds: float) -> str:
     if seconds == float("inf"):
         return "?"
-    minutes, seconds = divmod(round(seconds), 60)
+    minutes, seconds = divmod(max(round(seconds), 0), 60)  # a step may end after the time is up
     return f"{minutes}:{seconds:02d}"
