@@ -15,32 +15,33 @@ import time
 from typing import Any
 
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
-STEPS = 20
+SIZES = {"small": (2, 64, 3, 20), "large": (10, 256, 10, 6)}  # unknowns, particles, rows, steps
 
 
 def train() -> None:
     """Strong: eight tasks a step in all. Weak: eight a process."""
-    print(
-        "training: the paper's operator, width 16, two steps of the solver; linear system d = 2, 64 particles, 3 rows"
-    )
-    single = _processes(1, 8)
-    rows = [
-        ("one process, 8 tasks", single),
-        ("two, 8 (strong)", _processes(2, 8)),
-        ("two, 16 (weak)", _processes(2, 16)),
-    ]
-    for name, (wall, cpu, _) in rows:
-        tasks = 16 if "weak" in name else 8
-        speed_up = single[1] * tasks / 8 / cpu
-        print(f"  {name:22s} {1e3 * wall:7.1f} ms wall, {1e3 * cpu:7.1f} ms CPU a step; speed-up by CPU {speed_up:.2f}")
-    print(f"  gradients exchanged: {4 * single[2]} bytes a task")
+    for size, (dim, num_particles, length, steps) in SIZES.items():
+        print(
+            f"training, {size} tasks: the paper's operator, width 16, two steps of the solver; linear system, "
+            f"d = {dim}, {num_particles} particles, {length} rows; {steps} steps"
+        )
+        single = _processes(1, 8, size)
+        rows = [
+            ("one process, 8 tasks", single),
+            ("two, 8 (strong)", _processes(2, 8, size)),
+            ("two, 16 (weak)", _processes(2, 16, size)),
+        ]
+        for name, (wall, cpu, _) in rows:
+            gain = single[1] * (2 if "weak" in name else 1) / cpu
+            print(f"  {name:22s} {1e3 * wall:7.1f} ms wall, {1e3 * cpu:7.1f} ms CPU a step; speed-up by CPU {gain:.2f}")
+        print(f"  gradients exchanged: {4 * single[2]} bytes a task", flush=True)
 
 
-def _processes(number: int, batch: int) -> tuple[float, float, int]:
+def _processes(number: int, batch: int, size: str) -> tuple[float, float, int]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "benchmarks.scale", "_train", str(port), str(number), str(batch)]
+    command = [sys.executable, "-m", "benchmarks.scale", "_train", str(port), str(number), str(batch), size]
     environment = os.environ | {"XLA_FLAGS": ONE_THREAD}
     started = [
         subprocess.Popen([*command, str(process)], env=environment, stdout=subprocess.PIPE, text=True)
@@ -50,7 +51,7 @@ def _processes(number: int, batch: int) -> tuple[float, float, int]:
     return max(one["wall"] for one in said), max(one["cpu"] for one in said), said[0]["weights"]
 
 
-def _train(port: str, number: str, batch: str, process: str) -> None:
+def _train(port: str, number: str, batch: str, size: str, process: str) -> None:
     import equinox as eqx
     import jax
     from jax import numpy as jnp
@@ -67,19 +68,20 @@ def _train(port: str, number: str, batch: str, process: str) -> None:
     if int(number) > 1:
         join(f"127.0.0.1:{port}", int(number), int(process))
     mesh = checked_mesh("all") if int(number) > 1 else None
-    model = LinearDynamics.random(1, 2)
-    settings = TrainingSettings(steps=STEPS, num_particles=64, length=3, batch=int(batch))
+    dim, num_particles, length, steps = SIZES[size]
+    model = LinearDynamics.random(1, dim)
+    settings = TrainingSettings(steps=steps, num_particles=num_particles, length=length, batch=int(batch))
     operator = build(jax.random.key(0), choose("paper", model, width=16, steps=2))
     weights = eqx.filter(operator, eqx.is_inexact_array)
     memory, objective = optimiser(settings).init(weights), ElboObjective(ModelFamily(model), settings)
     took: Any = None
-    for step in range(STEPS + 2):
+    for step in range(steps + 2):
         if step == 2:  # two to compile and warm up
             took = time.perf_counter(), time.process_time()
         key = jax.random.fold_in(jax.random.key(7000), step)
         operator, memory, loss, _ = train_step(key, objective, operator, memory, jnp.asarray(1e-3), mesh)
         loss.block_until_ready()
-    wall, cpu = (time.perf_counter() - took[0]) / STEPS, (time.process_time() - took[1]) / STEPS
+    wall, cpu = (time.perf_counter() - took[0]) / steps, (time.process_time() - took[1]) / steps
     count = sum(leaf.size for leaf in jax.tree.leaves(weights))
     print(json.dumps({"wall": wall, "cpu": cpu, "weights": count}), flush=True)
 
