@@ -70,8 +70,9 @@ def rotated(key: Array, cloud: Cloud) -> Cloud:
     return cloud.at(cloud.mean + deviations)
 
 
-def ensemble_update(key: Array, cloud: Cloud, value_and_score, misfit: Real) -> tuple[Cloud, Array]:
-    """The cloud after the observation, and the log predictive density of a Gaussian with its moments."""
+def ensemble_update(key: Array, cloud: Cloud, value_and_score, misfit: Real) -> tuple[Cloud, Array, Array]:
+    """The cloud after the observation, the log predictive density of a Gaussian with its moments, and whether the map
+    broke down, as it may where a report is thousands of times sharper than the cloud: the cloud then stays."""
     n, d = cloud.points.shape
     seen = quadratic(cloud.points, cloud.weights, value_and_score)
     # the frame has the covariance with 1/N; the sample covariance has 1/(N − 1)
@@ -86,4 +87,7 @@ def ensemble_update(key: Array, cloud: Cloud, value_and_score, misfit: Real) -> 
     )
     moved = cloud.at(points)
     moved = jax.lax.cond(informative, lambda: rotated(key, moved), lambda: moved)
-    return moved, seen.log_evidence
+    fine = jnp.all(jnp.isfinite(moved.points)) & jnp.isfinite(seen.log_evidence)
+    kept = cloud.at(jnp.where(fine, moved.points, cloud.points))
+    values, _ = value_and_score(cloud.points)
+    return kept, jnp.where(fine, seen.log_evidence, jax.nn.logsumexp(cloud.log_weights + values)), ~fine

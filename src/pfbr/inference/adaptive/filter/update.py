@@ -71,8 +71,8 @@ def absorb(
     if linear_gaussian:
         return by_flow()
     if n < PER_DIMENSION * d:
-        moved, log_predictive = ensemble_update(key, cloud, value_and_score, settings.misfit)
-        return absorbed(moved, log_predictive, FLOWED, paths=broken)
+        moved, log_predictive, stuck = ensemble_update(key, cloud, value_and_score, settings.misfit)
+        return absorbed(moved, log_predictive, FLOWED, unfinished=stuck, paths=broken)
 
     values = log_likelihood(cloud.points)
 
