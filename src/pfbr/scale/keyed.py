@@ -59,7 +59,7 @@ class Keyed:
         self._reader = ReportReader(self.model)
         self._key = checked_key(settings.key)
         self._seen: session_file.Seen = {}
-        self._about: tuple[Row, Fingerprint] | None = None
+        self._about: dict[Any, tuple[Row, Fingerprint]] = {}  # by the form of rows
 
     def update(
         self, stream: Hashable, content: bytes | None, observations: np.ndarray, times: np.ndarray, inputs: Any = None
@@ -104,11 +104,12 @@ class Keyed:
     def _bytes(self, session: Session) -> bytes:
         """What tells the model and the rows' form is the same in all streams, so that whoever opens many looks at it
         once: it is taken at a row of ones, which does not depend on the stream that came first."""
-        if self._about is None:
-            assert session._example is not None  # it has a stage
+        leaves, structure = jax.tree.flatten(session._example)
+        form = (structure, *(np.shape(leaf) for leaf in leaves))
+        if form not in self._about:
             ones = jax.tree.map(np.ones_like, session._example)
-            self._about = ones, fingerprint(self.model, ones)
-        session._example, session._fingerprint = self._about
+            self._about[form] = ones, fingerprint(self.model, ones)
+        session._example, session._fingerprint = self._about[form]
         return wrapped(session.to_bytes(undo=self.settings.undo > 0))
 
     def _scan(self, session: Session, rows: Row, which: np.ndarray, at: np.ndarray, table: Any) -> None:
