@@ -48,7 +48,7 @@ SYSTEMS = {
             Published("particle filter, tuned jitter", 100, 0.38),
             Published("particle filter, tuned jitter", 800, 0.28),
         ),
-        (("auto", 100), ("auto", 800), ("enkf", 100)),
+        (("auto", 100), ("auto", 256), ("auto", 800), ("enkf", 100), ("enkf", 800)),
     ),
     "lorenz96-10": System(
         "Lorenz-96, d = 10, every second one seen every 0.05, variance 1.5",
@@ -58,7 +58,7 @@ SYSTEMS = {
             Published("particle filter, tuned jitter", 100, 0.36),
             Published("particle filter, tuned jitter", 800, 0.25),
         ),
-        (("auto", 100), ("auto", 800), ("enkf", 100)),
+        (("auto", 100), ("auto", 256), ("auto", 800), ("enkf", 100), ("enkf", 800)),
     ),
     "lorenz96-40": System(
         "Lorenz-96, d = 40, all seen every 0.05, variance 1",

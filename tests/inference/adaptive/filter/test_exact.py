@@ -6,7 +6,7 @@ import pytest
 from jax import numpy as jnp
 
 from pfbr.inference.adaptive.filter.cloud import equally_weighted
-from pfbr.inference.adaptive.filter.exact import is_exact, is_gaussian
+from pfbr.inference.adaptive.filter.exact import is_affine, is_exact, is_gaussian
 from pfbr.inference.adaptive.filter.settings import Settings
 from pfbr.particles.whitening import whitening_of
 
@@ -39,3 +39,10 @@ def test_two_modes_are_not_gaussian():
     equal = jnp.full(1024, -np.log(1024.0), apart.dtype)
     assert bool(is_gaussian(NORMALS, equal))
     assert not bool(is_gaussian(apart, equal))
+
+
+def test_dynamics_that_bend_a_cloud_are_not_affine():
+    equal = jnp.full(1024, 1 / 1024.0, NORMALS.dtype)
+    turned = NORMALS @ jnp.array([[0.5, 1.0], [-2.0, 0.3]]) + 7
+    assert bool(is_affine(NORMALS, turned, equal))
+    assert not bool(is_affine(NORMALS, turned.at[:, 0].add(0.2 * NORMALS[:, 1] ** 2), equal))

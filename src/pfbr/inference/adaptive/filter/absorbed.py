@@ -1,11 +1,12 @@
 """What became of a cloud that took in an observation, and by which kind of move."""
 
+from typing import Any
+
 import equinox as eqx
 from jax import numpy as jnp
 from jaxtyping import Array
 
 from pfbr.inference.adaptive.filter.cloud import Cloud
-from pfbr.inference.adaptive.filter.paths import Paths
 
 WEIGHED, FLOWED, TEMPERED, SECOND_LOOK, OVERSAMPLED = 0, 1, 2, 3, 4
 
@@ -20,7 +21,7 @@ class Absorbed(eqx.Module):
     unfinished: Array  # the rounds were used up before all was absorbed
     error: Array  # of the mean, in standard deviations; 0: not known
     beyond: Array  # the share of the cloud that lies where no predicted particle vouches for it
-    paths: Paths | None  # that end at the particles
+    paths: Any  # Paths or a Window that end at the particles; None: there are none
     renewed: Array  # paths were moved from their start: copies of an ancestor are no longer that
 
 

@@ -17,6 +17,7 @@ from pfbr.particles.whitening import whitening_of
 from pfbr.typing import PerParticle, Points
 
 FEW = 256  # particles that are asked first
+BENT = 0.01  # standard deviations by which dynamics may miss being affine: no test of normality sees less
 
 
 def is_exact(cloud: Cloud, values: PerParticle, value_and_score, settings: Settings) -> Array:
@@ -51,3 +52,11 @@ def is_gaussian(points: Points, log_weights: PerParticle) -> Array:
     degrees = d * (d + 1) * (d + 2) / 6
     kurtosis = weights @ jnp.sum(z**2, axis=1) ** 2 - d * (d + 2)
     return (skewness < degrees + 3 * jnp.sqrt(2 * degrees)) & (jnp.abs(kurtosis) < 3 * jnp.sqrt(8 * d * (d + 2) / size))
+
+
+def is_affine(before: Points, after: Points, weights: PerParticle) -> Array:
+    """Whether one affine map leads from these points to those: else a Gaussian does not stay one, whatever a test of a
+    few particles says."""
+    z, w = (whitening_of(points, weights, shrink=False).whiten(points) for points in (before, after))
+    left = w - z @ ((weights[:, None] * z).T @ w)
+    return jnp.sqrt(weights @ jnp.mean(left**2, axis=1)) < BENT

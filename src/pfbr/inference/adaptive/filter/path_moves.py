@@ -5,6 +5,8 @@ start in the frame of all starts, a share of its noise drawn anew, or the differ
 right is found out: those that went farther in the last round are drawn more often.
 """
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 from jax import numpy as jnp
@@ -23,8 +25,14 @@ from pfbr.particles.whitening import whitening_of
 from pfbr.typing import PerParticle, Points
 
 SIZES = (1.0, 0.4, 0.15, 0.06, 0.025, 0.01, 0.004)  # of a step, in the frame: one of them fits, however thin the target
-ACCEPTED = 2.0  # moves of each path, on average, that end a round
-MOVES = 16  # of a round at most
+
+
+class Effort(eqx.Module):
+    """How long the moves of a round go on, and what they may change."""
+
+    accepted: float = eqx.field(static=True, default=2.0)  # moves of each path, on average, that end a round
+    moves: int = eqx.field(static=True, default=16)  # of a round at most
+    noisy: bool = eqx.field(static=True, default=True)  # else there is nothing to a path but its start
 
 
 class _Population(eqx.Module):
@@ -59,9 +67,18 @@ class _Moving(eqx.Module):
     moves: Array
 
 
-def move_paths(key: Array, model: FilterModel, cloud: Cloud, paths: Paths, settings: Settings) -> Absorbed:
+def move_paths(
+    key: Array,
+    model: FilterModel,
+    cloud: Cloud,
+    paths: Paths,
+    settings: Settings,
+    log_start: Callable[[Points], Array] | None = None,
+    effort: Effort = Effort(),
+) -> Absorbed:
+    """`log_start`: log densities of starts, up to a constant; None: the model's prior."""
     n = cloud.points.shape[0]
-    log_prior = jax.vmap(model.first_at().log_prior)
+    log_prior = jax.vmap(model.first_at().log_prior) if log_start is None else log_start
     first = replay(model, paths, paths.start, paths.noise)
     population = _Population(paths.start, paths.noise, first, log_prior(paths.start), jnp.zeros(n))
 
@@ -81,7 +98,7 @@ def move_paths(key: Array, model: FilterModel, cloud: Cloud, paths: Paths, setti
             now = _Population(
                 pick(p.start), p.noise[:, ancestors], jax.tree.map(pick, p.replayed), pick(p.log_prior), jnp.zeros(n)
             )
-            now, usefulness = _moves(move_key, model, log_prior, paths, now, done, progress.usefulness)
+            now, usefulness = _moves(move_key, model, log_prior, paths, now, done, progress.usefulness, effort)
             return now, jnp.full(n, -jnp.log(n)), ancestors, progress.parent[ancestors], usefulness
 
         def settle():
@@ -124,7 +141,9 @@ def move_paths(key: Array, model: FilterModel, cloud: Cloud, paths: Paths, setti
     )
 
 
-def _moves(key, model, log_prior, paths: Paths, now: _Population, done, usefulness) -> tuple[_Population, Array]:
+def _moves(
+    key, model, log_prior, paths: Paths, now: _Population, done, usefulness, effort: Effort
+) -> tuple[_Population, Array]:
     n = now.start.shape[0]
     frame = whitening_of(now.start, jnp.full(n, 1 / n), shrink=False)
     others = now  # as they were when the round began: moves that look at them stay reversible
@@ -139,7 +158,7 @@ def _moves(key, model, log_prior, paths: Paths, now: _Population, done, usefulne
         p = carry.population
         which = jax.random.categorical(size_key, log_chances, shape=(n,))
         size = jnp.asarray(SIZES)[which]
-        start, noise, ratio = _proposed(propose_key, paths, p, others, frame, size)
+        start, noise, ratio = _proposed(propose_key, paths, p, others, frame, size, effort.noisy)
         replayed, prior = replay(model, paths, start, noise), log_prior(start)
         gain = target(replayed, prior) - target(p.replayed, p.log_prior) + ratio
         accept = jnp.log(jax.random.uniform(accept_key, (n,))) < gain
@@ -157,14 +176,16 @@ def _moves(key, model, log_prior, paths: Paths, now: _Population, done, usefulne
 
     zeros = jnp.zeros(len(SIZES))
     begun = _Moving(key, now, zeros, zeros, jnp.zeros((), jnp.int32))
-    ended = jax.lax.while_loop(lambda c: (jnp.mean(c.population.accepted) < ACCEPTED) & (c.moves < MOVES), move, begun)
+    ended = jax.lax.while_loop(
+        lambda c: (jnp.mean(c.population.accepted) < effort.accepted) & (c.moves < effort.moves), move, begun
+    )
     # a size that moved nothing keeps a small chance: the next target is thinner
     useful = (ended.length + 0.02 * jnp.max(ended.length)) / jnp.maximum(ended.tries, 1.0)
     useful = jnp.where(jnp.max(useful) > 0, useful, jnp.asarray(SIZES))
     return ended.population, jnp.maximum(useful, 0.05 * jnp.max(useful))
 
 
-def _proposed(key, paths: Paths, p: _Population, others: _Population, frame, size):
+def _proposed(key, paths: Paths, p: _Population, others: _Population, frame, size, noisy: bool):
     """Start, noise, and the log ratio of what the noise itself weighs. Half of the paths step in the frame, half go by
     the difference of two others; of each half, some take their noise along."""
     n, d = p.start.shape
@@ -176,6 +197,8 @@ def _proposed(key, paths: Paths, p: _Population, others: _Population, frame, siz
     step = frame.vectors(jax.random.normal(step_key, (n, d)))
     difference = others.start[first] - others.start[second]
     start = p.start + reach * jnp.where(by_difference, difference, step)
+    if not noisy:
+        return start, p.noise, jnp.zeros(n)
     if not jnp.issubdtype(p.noise.dtype, jnp.floating):
         # a key has no neighbours: one report's is drawn anew, its start stays
         place = jax.random.randint(place_key, (n,), 0, jnp.maximum(paths.count, 1))

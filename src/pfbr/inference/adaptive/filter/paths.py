@@ -11,6 +11,7 @@ import jax
 from jax import numpy as jnp
 from jaxtyping import Array
 
+from pfbr.inference.adaptive.filter.cloud import Cloud
 from pfbr.inference.adaptive.filter.model import FilterModel
 from pfbr.inference.adaptive.filter.predict import moved
 from pfbr.typing import PerParticle, Points
@@ -70,19 +71,24 @@ class Paths(eqx.Module):
     def at(self, start: Points, noise: Array) -> "Paths":
         return Paths(start, noise, self.seen, self.count, self.intact)
 
+    def left_by(self, cloud: Cloud) -> "Paths":
+        """Particles were taken off their paths."""
+        return self.broken_where(True)
+
     def broken_where(self, broken: Array | bool) -> "Paths":
         return eqx.tree_at(lambda p: p.intact, self, self.intact & ~jnp.asarray(broken))
 
 
 def first_paths(start: Points, noise: Array, observation, conditions) -> Paths:
     """`noise`, `observation`, `conditions`: examples of what reports bring."""
+    seen = room_for(Seen(observation, jnp.zeros((), start.dtype), conditions))
+    return Paths(start, room_for(noise), seen, jnp.zeros((), jnp.int32), jnp.array(True))
 
-    def room(example):
-        example = jnp.asarray(example)
-        return jnp.zeros((LENGTH, *example.shape), example.dtype)
 
-    seen = jax.tree.map(room, Seen(observation, jnp.zeros((), start.dtype), conditions))
-    return Paths(start, room(noise), seen, jnp.zeros((), jnp.int32), jnp.array(True))
+def room_for(examples):
+    """LENGTH of each, all zero."""
+    examples = jax.tree.map(jnp.asarray, examples)
+    return jax.tree.map(lambda example: jnp.zeros((LENGTH, *example.shape), example.dtype), examples)
 
 
 class Replayed(eqx.Module):

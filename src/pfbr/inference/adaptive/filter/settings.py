@@ -34,9 +34,3 @@ class Settings(eqx.Module):
         """Further draws of the dynamics from each particle; 0: too many particles for that to be worth it."""
         times = min(self.oversample, self.oversampled // num_particles)
         return times if times > 1 else 0
-
-
-def without_noise(settings: Settings) -> Settings:
-    """Deterministic dynamics: kernels put particles where no path leads, weighing does not, so weigh further down
-    (Lorenz-63, N = 100, ten streams: 0.37 at 0.3, tracks lost at a fifth)."""
-    return eqx.tree_at(lambda s: (s.stay, s.temper), settings, (0.6 * settings.stay, 0.6 * settings.temper))

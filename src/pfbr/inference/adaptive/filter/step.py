@@ -1,22 +1,27 @@
 """A filter of weighted particles: `init`, then `step` once a report, both pure."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 from jax import numpy as jnp
 from jaxtyping import Array
 
+from pfbr.inference.adaptive.filter import window
 from pfbr.inference.adaptive.filter.absorbed import SECOND_LOOK, Absorbed
 from pfbr.inference.adaptive.filter.cloud import Cloud, resampled
 from pfbr.inference.adaptive.filter.ensemble import PER_DIMENSION
+from pfbr.inference.adaptive.filter.exact import is_affine
 from pfbr.inference.adaptive.filter.lineage import Lineage, first_lineage
 from pfbr.inference.adaptive.filter.model import FilterModel, log_likelihoods, undefined_share, was_observed
 from pfbr.inference.adaptive.filter.path_moves import move_paths
 from pfbr.inference.adaptive.filter.paths import Paths, first_paths
 from pfbr.inference.adaptive.filter.predict import draw_noise, first_cloud, moved
 from pfbr.inference.adaptive.filter.second_look import is_doubtful, look_again, surprised
-from pfbr.inference.adaptive.filter.settings import Settings, without_noise
+from pfbr.inference.adaptive.filter.settings import Settings
 from pfbr.inference.adaptive.filter.transitions import Before
 from pfbr.inference.adaptive.filter.update import Ways, absorb, is_enough
+from pfbr.inference.adaptive.filter.window import Window, move_in_window
 from pfbr.particles.pareto import pareto_k
 from pfbr.particles.summation import CompensatedSum
 
@@ -35,7 +40,8 @@ class FilterState(eqx.Module):
     lineage: Lineage | None  # where particles come from; None where weights are never used
     rested: Array  # reports since the last second look
     doubt: Array  # an error of the mean that later reports have not yet mended
-    paths: Paths | None  # from the prior to the particles, while the stream is young
+    # from the prior to the particles, while the stream is young; without noise, over the last reports
+    paths: Paths | Window | None
 
 
 class FilterInfo(eqx.Module):
@@ -60,11 +66,15 @@ def init(
 ) -> FilterState:
     """`observation` and `conditions`: examples of what reports will look like, for what is kept of them."""
     cloud = first_cloud(key, model, num_particles)
-    many = num_particles >= PER_DIMENSION * model.dim  # else there is no density of the cloud to draw more from
+    noisy = model.noise_dim > 0
+    # with fewer there is no density of a cloud that is worth the name
+    many = num_particles >= (PER_DIMENSION if noisy else window.PER_DIMENSION) * model.dim
     keep = many and observation is not None and not model.linear
     lineage = first_lineage(cloud, observation, conditions) if keep else None
-    paths = None
-    if lineage is not None and num_particles <= settings.tempered and settings.move_paths:
+    paths: Paths | Window | None = None
+    if lineage is not None and not noisy:
+        paths = window.first_window(cloud, observation, conditions)
+    elif lineage is not None and num_particles <= settings.tempered and settings.move_paths:
         paths = first_paths(cloud.points, draw_noise(key, model, cloud), observation, conditions)
     zero, rested = jnp.zeros((), jnp.int32), jnp.full((), REST, jnp.int32)
     doubt = jnp.zeros((), cloud.points.dtype)
@@ -85,7 +95,7 @@ def predict_and_absorb(
     """One report without diagnostics: the predicted cloud, and what became of it."""
     predict_key, absorb_key, resample_key = jax.random.split(key, 3)
     noisy, cloud, paths = model.noise_dim > 0, state.cloud, state.paths
-    match = True if paths is None else ~paths.go_on
+    match = ~paths.go_on if isinstance(paths, Paths) else True
     before = opened(resample_key, cloud, dt, settings, match) if noisy and not model.linear else fresh(cloud)
     noise = draw_noise(predict_key, model, before, match=settings.match)
     predicted = before.at(moved(model, before.points, noise, dt, conditions))
@@ -95,20 +105,28 @@ def predict_and_absorb(
         noise = draw_noise(key, model, many, match=False)
         return moved(model, many.points, noise, dt, conditions), noise
 
-    quiet = settings if noisy else without_noise(settings)
+    move: Callable = move_paths
+    may_be_exact: Array | bool = True
+    if isinstance(paths, Window):
+        move = move_in_window
+        may_be_exact = is_affine(before.points, predicted.points, before.weights)
+        paths = paths.opened(before, observation, dt, conditions)
+    elif paths is not None:
+        paths = paths.opened(before.parent, noise, observation, dt, conditions)
     ways = Ways(
         redraw if noisy else None,
         _transitions(model, before, dt, conditions) if noisy else None,
-        None if paths is None else paths.opened(before.parent, noise, observation, dt, conditions),
-        lambda key, cloud, paths: move_paths(key, model, cloud, paths, quiet),
+        paths,
+        lambda key, cloud, paths: move(key, model, cloud, paths, settings),
     )
     result = absorb(
         absorb_key,
         predicted,
         lambda points: log_likelihoods(model, points, observation, conditions),
-        quiet,
+        settings,
         ways,
         linear_gaussian=model.linear,
+        may_be_exact=may_be_exact,
         error=None if lineage is None else lambda result: lineage.error(result.cloud, result.renewed),
         weigh_only=weigh_only,
     )
@@ -173,8 +191,7 @@ def _step(
         update_key, model, state, observation, dt, conditions, settings, lineage, weigh_only
     )
     # an ensemble and a declared linear model have one way only, and no lineage
-    quiet = settings if model.noise_dim > 0 else without_noise(settings)
-    enough = jnp.array(True) if lineage is None else is_enough(result, quiet) & ~is_doubtful(result, lineage)
+    enough = jnp.array(True) if lineage is None else is_enough(result, settings) & ~is_doubtful(result, lineage)
     cloud, move, rested = result.cloud, result.move, state.rested + 1
     log_evidence = state.log_evidence.add(result.log_predictive)
     surprise = jnp.array(False)
@@ -187,7 +204,7 @@ def _step(
         lineage = lineage.after(cloud.parent, observation, dt, conditions, result.log_predictive, result.renewed)
     paths = result.paths
     if lineage is not None and settings.second_look and model.noise_dim > 0 and not weigh_only:
-        # without noise there is no second look: copies would stay copies
+        # without noise there is no second look: particles have gone back to where they were already
         kept = lineage
         look = (surprise | (was_observed(conditions) & (result.beyond > BEYOND))) & (rested >= REST)
         cloud, log_evidence, replaced = jax.lax.cond(

@@ -21,6 +21,7 @@ from pfbr.inference.adaptive.filter.paths import Paths
 from pfbr.inference.adaptive.filter.settings import Settings
 from pfbr.inference.adaptive.filter.temper import flow_or_temper
 from pfbr.inference.adaptive.filter.transitions import Before
+from pfbr.inference.adaptive.filter.window import Window
 from pfbr.particles.particles import ess
 
 
@@ -34,7 +35,7 @@ class Ways(eqx.Module):
 
     redraw: Callable | None = eqx.field(static=True, default=None)
     before: Before | None = None
-    paths: Paths | None = None
+    paths: Paths | Window | None = None
     move_paths: Callable | None = eqx.field(static=True, default=None)
 
 
@@ -46,13 +47,17 @@ def absorb(
     ways: Ways = Ways(),
     *,
     linear_gaussian: bool = False,
+    may_be_exact: Array | bool = True,
     error=None,
     weigh_only: bool = False,
 ) -> Absorbed:
     """`log_likelihood`: points (n, d) -> (n,). `error(result)`: the Monte Carlo error of its mean, to which
-    that of an estimated density is added. `weigh_only`: what is cheap, be it enough or not."""
+    that of an estimated density is added. `may_be_exact`: False where the cloud cannot be Gaussian.
+    `weigh_only`: what is cheap, be it enough or not."""
     n, d = cloud.points.shape
-    broken = None if ways.paths is None else ways.paths.broken_where(True)
+
+    def left_by(cloud: Cloud):
+        return None if ways.paths is None else ways.paths.left_by(cloud)
 
     def value_and_score(points):
         values, pull = jax.vjp(log_likelihood, points)
@@ -66,13 +71,13 @@ def absorb(
     def by_flow():
         seen = quadratic(cloud.points, cloud.weights, value_and_score)
         moved = cloud.at(posterior_map(seen)(cloud.points))
-        return judged(absorbed(moved, seen.log_evidence, FLOWED, paths=broken))
+        return judged(absorbed(moved, seen.log_evidence, FLOWED, paths=left_by(moved)))
 
     if linear_gaussian:
         return by_flow()
-    if n < PER_DIMENSION * d:
+    if n < PER_DIMENSION * d and not isinstance(ways.paths, Window):
         moved, log_predictive, stuck = ensemble_update(key, cloud, value_and_score, settings.misfit)
-        return absorbed(moved, log_predictive, FLOWED, unfinished=stuck, paths=broken)
+        return absorbed(moved, log_predictive, FLOWED, unfinished=stuck, paths=left_by(moved))
 
     values = log_likelihood(cloud.points)
 
@@ -88,11 +93,12 @@ def absorb(
     def by_density():
         noisy = ways.redraw is not None
         result = flow_or_temper(key, cloud, log_likelihood, value_and_score, settings, before=ways.before, noisy=noisy)
-        return eqx.tree_at(lambda r: r.paths, result, broken, is_leaf=lambda leaf: leaf is None)
+        return eqx.tree_at(lambda r: r.paths, result, left_by(result.cloud), is_leaf=lambda leaf: leaf is None)
 
     if not settings.find_exact:
         return weigh_or_work()
-    return jax.lax.cond(is_exact(cloud, values, value_and_score, settings), by_flow, weigh_or_work)
+    exact = may_be_exact & is_exact(cloud, values, value_and_score, settings)
+    return jax.lax.cond(exact, by_flow, weigh_or_work)
 
 
 def is_enough(after: Absorbed, settings: Settings) -> Array:
@@ -102,7 +108,7 @@ def is_enough(after: Absorbed, settings: Settings) -> Array:
     return (after.cloud.ess > settings.stay * n) | small | (after.move == FLOWED)
 
 
-def weighed(cloud: Cloud, values: Array, paths: Paths | None = None) -> Absorbed:
+def weighed(cloud: Cloud, values: Array, paths: Paths | Window | None = None) -> Absorbed:
     after = cloud.log_weights + values
     gained = jax.nn.logsumexp(after)
     return absorbed(cloud.at(cloud.points, after - gained), gained, WEIGHED, paths=paths)
@@ -117,6 +123,8 @@ def _oversample(key: Array, cloud: Cloud, log_likelihood, settings: Settings, wa
     def move():
         if paths is None:
             return by_density()
+        if isinstance(paths, Window):
+            return ways.move_paths(key, cloud, paths)  # type: ignore[misc]
         return jax.lax.cond(known, lambda: ways.move_paths(key, cloud, paths), by_density)  # type: ignore[misc]
 
     if not times:
