@@ -43,7 +43,7 @@ class Posterior(Summaries):
     def _repr_html_(self) -> str:
         n, d = self.particles.shape
         return html.posterior_html(
-            f"Posterior of {d} unknowns", [f"{n} particles", *self.info.in_words()], self._columns
+            f"Posterior of {html.counted(d, 'unknown')}", [f"{n} particles", *self.info.in_words()], self._columns
         )
 
     def __repr__(self) -> str:
@@ -101,8 +101,8 @@ class Trace(Summaries):
     def plot(self, *, names: Sequence[str] | None = None, truth: Any = None, axes: Any = None) -> Any:
         """A figure (matplotlib) of each unknown over the stream: median, central 50 % and 90 %.
 
-        `names` picks some of them; `truth`, where it is known, is an array (T, …) or a dict of them; `axes` are
-        yours to draw on.
+        `names` picks some of them; `truth`, where it is known, is an array (T, …), or one value of what stands still,
+        or a dict of either by name; `axes` are yours to draw on.
         """
         if self.particles.ndim != 3:
             raise InputError("this trace holds several streams: run one, or take `trace[id]`, and plot that.")
@@ -118,7 +118,8 @@ class Trace(Summaries):
         if self.particles.ndim != 3:
             return None  # several streams: the line of text says enough
         stages, n, d = self.particles.shape
-        return html.path_html(f"{stages} posteriors of {d} unknowns", [f"{n} particles"], self._columns, self.times)
+        title = f"{html.counted(stages, 'posterior')} of {html.counted(d, 'unknown')}"
+        return html.path_html(title, [f"{n} particles"], self._columns, self.times)
 
     def __repr__(self) -> str:
         return f"Trace({' x '.join(map(str, self.particles.shape))}: streams, stages, particles, unknowns)"

@@ -85,6 +85,7 @@ def test_a_trace_shows_its_last_posterior_and_the_way_there():
     read = Reader(Trace(cloud, Info())._repr_html_())
     assert read.tags.count("svg") == 1
     assert [cell for cell in read.cells if cell][6:8] == ["x", "3.000"]
+    assert "4 posteriors of 1 unknown<" in Trace(cloud, Info())._repr_html_()
 
 
 def test_many_streams_show_as_text():
@@ -100,6 +101,7 @@ def test_a_forecast_shows_a_line_for_each_time():
     read = Reader(shown)
     cells = [cell for cell in read.cells if cell]
     assert "Forecast of observations" in shown
+    assert "y (-0.909 to 2.91)" in shown, "the picture has no axis"
     assert cells[5:8] == ["2024-05-01", "y", "0.000"]
     assert cells[17:20] == ["2024-05-03", "y", "2.000"]
 

@@ -53,6 +53,12 @@ def test_a_trace_draws_its_medians_over_its_stages_and_the_truth_beside_them():
     assert (band.y0, band.y1) == pytest.approx((-0.9, 3.9), abs=0.02)
 
 
+def test_a_truth_that_stands_still_is_one_number():
+    for truth in (0.5, [0.5], {"x": [0.5]}, {"x": 0.5}):
+        assert lines(trace().plot(truth=truth).axes[0])[1] == [0.5] * 4
+    assert [lines(axis)[1] for axis in trace(2).plot(truth=[0.5, 2.0]).axes] == [[0.5] * 4, [2.0] * 4]
+
+
 def test_a_forecast_puts_the_past_before_it():
     axis = forecast().plot(past=[[0.5], [0.7]], truth=[0.0, 1.0, 2.5]).axes[0]
     assert axis.lines[1].get_xdata().tolist() == [3.0, 4.0]
@@ -75,6 +81,12 @@ def test_what_cannot_be_drawn_is_refused_with_what_to_do():
         trace(2).plot(names=["z"])
     with pytest.raises(InputError, match=r"expected the 2 numbers .* got shape \(3,\)"):
         POSTERIOR.plot(truth=[0.0, 1.0, 2.0])
+    with pytest.raises(InputError, match=r"`truth` must have one number for x\[0\]; got shape \(4,\)"):
+        POSTERIOR.plot(truth={"x": np.zeros((4, 2))})
+    with pytest.raises(InputError, match=r"one for each of 4 stages, for x; got shape \(3,\)"):
+        trace().plot(truth=[0.0, 1.0, 2.0])
+    with pytest.raises(InputError, match=r"nothing called 'y' to plot; there is x\."):
+        trace().plot(truth={"y": 1.0})
     many = Trace(jax.vmap(jax.vmap(equally_weighted))(jnp.zeros((2, 4, 101, 1))), Info())
     with pytest.raises(InputError, match="several streams"):
         many.plot()

@@ -8,11 +8,16 @@ from typing import Any
 import numpy as np
 
 from pfbr.inference.display import svg
-from pfbr.inference.display.columns import Column, clock_words, time_coordinate
+from pfbr.inference.display.columns import Column, clock_words, limits, time_coordinate
 
 MOST_ROWS, MOST_STAGES = 24, 400  # lines of a table; points of a small picture
 LEVELS = (0.05, 0.95)
+CELL = "text-align:right;padding:.15em .6em"  # not every page that shows a table knows how tables look
 HEADINGS = ("mean", "sd", "5 %", "95 %")
+
+
+def counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def posterior_html(title: str, told: Sequence[str], found: Sequence[Column]) -> str:
@@ -37,7 +42,7 @@ def path_html(title: str, told: Sequence[str], found: Sequence[Column], times: A
 def forecast_html(title: str, told: Sequence[str], found: Sequence[Column], times: np.ndarray) -> str:
     """A picture for each number, and a line for each number and time."""
     pictures = [
-        f'<div style="display:inline-block;margin:0 1.2em .4em 0">{escape(one.name)}<br>'
+        f'<div style="display:inline-block;margin:0 1.2em .4em 0">{escape(one.name)} {_reach(one)}<br>'
         f"{svg.fan(one, time_coordinate(times), 280, 90)}</div>"
         for one in found[:4]
     ]
@@ -45,6 +50,13 @@ def forecast_html(title: str, told: Sequence[str], found: Sequence[Column], time
         (time, one.name, *_summary(_picked(one, step))) for step, time in enumerate(clock_words(times)) for one in found
     ]
     return _table(title, told, ("time", "", *HEADINGS), rows, "".join(pictures))
+
+
+def _reach(column: Column) -> str:
+    """Which values the picture of a path spans, in words: it has no axis."""
+    low, high = column.quantile(LEVELS)
+    ends = limits(low, high) or (low.min(), high.max())
+    return f"({ends[0]:.3g} to {ends[1]:.3g})"
 
 
 def _picked(column: Column, stage: Any) -> Column:
@@ -66,7 +78,7 @@ def _table(title: str, told: Sequence[str], head: Sequence[str], rows: Sequence[
     shown = "".join(_row(row) for row in rows[:MOST_ROWS])
     left = len(rows) - MOST_ROWS
     more = f'<tr><td colspan="{len(head)}">… and {left} more</td></tr>' if left > 0 else ""
-    heading = "".join(f'<th style="text-align:right">{escape(name)}</th>' for name in head)
+    heading = "".join(f'<th style="{CELL}">{escape(name)}</th>' for name in head)
     return (
         f'<div class="pfbr"><p style="margin:.2em 0"><b>{escape(title)}</b> {escape(" · ".join(told))}</p>{above}'
         f"<table><thead><tr>{heading}</tr></thead><tbody>{shown}{more}</tbody></table></div>"
@@ -75,4 +87,4 @@ def _table(title: str, told: Sequence[str], head: Sequence[str], rows: Sequence[
 
 def _row(cells: tuple) -> str:
     inner = (cell if isinstance(cell, svg.Picture) else escape(cell) for cell in cells)
-    return "<tr>" + "".join(f'<td style="text-align:right">{cell}</td>' for cell in inner) + "</tr>"
+    return "<tr>" + "".join(f'<td style="{CELL}">{cell}</td>' for cell in inner) + "</tr>"

@@ -4,6 +4,7 @@ from typing import Any
 
 INK, GRID = "#16181d", "#eceef1"
 OURS, SEEN, TRUTH = "#1f63d2", "#5a606b", "#6d4bb8"  # what is believed, what was seen, what is so
+ON_ANY_GROUND = "#4a8af0"  # what is believed, in a page whose ground may be white or black
 BANDS = (0.5, 0.9)  # central intervals that are shaded
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",

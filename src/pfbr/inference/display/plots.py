@@ -27,6 +27,7 @@ def marginals(found: list[Column], *, names: Sequence[str] | None, axes: Any, tr
             _density(axis, one)
             value = _true_of(truth, one.name, found)
             if value is not None:
+                value = _as_long_as((), value, "truth", one.name)
                 axis.axvline(float(value), color=TRUTH, linestyle="--", linewidth=1.3)
             _finish(axis, one.name)
             axis.set_yticks([])
@@ -54,8 +55,10 @@ def paths(
             _fan(axis, x, one)
             value, seen = _true_of(truth, one.name, found), _true_of(past, one.name, found)
             if seen is not None:
+                seen = _as_long_as(np.shape(past_times), seen, "past", one.name)
                 axis.plot(past_times, seen, "o", markersize=2.6, color=SEEN, alpha=0.8)
             if value is not None:
+                value = _as_long_as(np.shape(x), value, "truth", one.name)
                 axis.plot(x, value, color=TRUTH, linestyle="--", linewidth=1.2)
             _finish(axis, one.name, x_label)
         return figure
@@ -97,6 +100,10 @@ def _true_of(given: Any, name: str, found: list[Column]) -> Any:
         return None
     base, _, inner = name.partition("[")
     if isinstance(given, dict):
+        known = {one.name for one in found} | {one.name.partition("[")[0] for one in found}
+        for word in given:
+            if word not in known:
+                raise InputError(f"there is nothing called {word!r} to plot; there is {', '.join(sorted(known))}.")
         if name in given or base not in given:
             return given.get(name)
         values = np.asarray(given[base], float)
@@ -111,6 +118,17 @@ def _true_of(given: Any, name: str, found: list[Column]) -> Any:
             f"{values.shape}."
         )
     return values[..., [one.name for one in found].index(name)]
+
+
+def _as_long_as(shape: tuple[int, ...], given: Any, what: str, name: str) -> np.ndarray:
+    """What was given for one number, at every stage: one value stands for all of them."""
+    values = np.asarray(given, float)
+    if values.size == 1:
+        values = values.reshape(())
+    if values.shape not in ((), shape):
+        wanted = "one number" if shape == () else f"one number, or one for each of {shape[0]} stages,"
+        raise InputError(f"`{what}` must have {wanted} for {name}; got shape {values.shape}.")
+    return np.broadcast_to(values, shape)
 
 
 def axis_of(times: Any, length: int) -> tuple[np.ndarray, str]:

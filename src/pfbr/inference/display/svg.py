@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from pfbr.inference.display.columns import Column, density_curve, limits
-from pfbr.inference.display.looks import BANDS, OURS
+from pfbr.inference.display.looks import BANDS, ON_ANY_GROUND
 
 
 class Picture(str):
@@ -21,7 +21,7 @@ def density(column: Column, width: int = 120, height: int = 26) -> Picture:
     up, floor = height - 1 - (height - 3) * tall, np.full_like(across, height - 1.0)
     low, median, high = column.quantile([(1 - BANDS[1]) / 2, 0.5, (1 + BANDS[1]) / 2])
     inner = (at >= low) & (at <= high)
-    parts = [_area(across, floor, up, 0.3), _area(across[inner], floor[inner], up[inner], 0.7)]
+    parts = [_area(across, floor, up, 0.35), _area(across[inner], floor[inner], up[inner], 0.8)]
     return _svg(width, height, f"median {median:.4g}", *parts)
 
 
@@ -37,14 +37,14 @@ def fan(column: Column, x: Any, width: int = 160, height: int = 26) -> Picture:
     low, high = limits(levels[len(half)], levels[-1]) or (levels.min(), levels.max())
     levels = np.clip(levels, low, high)
     up = height - 1 - (height - 2) * (levels - low) / max(high - low, 1e-12)
-    bands = [_area(across, up[1 + i], up[1 + len(half) + i], 0.35 - 0.17 * i) for i in reversed(range(len(half)))]
-    line = f'<polyline points="{_points(across, up[0])}" fill="none" stroke="{OURS}" stroke-width="1.3"/>'
+    bands = [_area(across, up[1 + i], up[1 + len(half) + i], 0.5 - 0.25 * i) for i in reversed(range(len(half)))]
+    line = f'<polyline points="{_points(across, up[0])}" fill="none" stroke="{ON_ANY_GROUND}" stroke-width="1.3"/>'
     return _svg(width, height, f"from {low:.4g} to {high:.4g}", *bands, line)
 
 
 def _area(x: np.ndarray, low: np.ndarray, high: np.ndarray, opacity: float) -> str:
     around = f"{_points(x, high)} {_points(x[::-1], low[::-1])}"
-    return f'<polygon points="{around}" fill="{OURS}" fill-opacity="{opacity:.2f}"/>'
+    return f'<polygon points="{around}" fill="{ON_ANY_GROUND}" fill-opacity="{opacity:.2f}"/>'
 
 
 def _points(x: np.ndarray, y: np.ndarray) -> str:
