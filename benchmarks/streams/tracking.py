@@ -5,7 +5,7 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from benchmarks.streams.brute_force import by_bootstrap, by_default_method
+from benchmarks.streams.brute_force import by_bootstrap, by_informed_starts
 from benchmarks.streams.problem import Problem, Simulated, Truth, draw
 from pfbr.models.base import StateSpaceModel
 from pfbr.models.base import normal_log_densities as normal
@@ -81,7 +81,7 @@ class TrackingProblem(Problem):
 
     def find_truth(self, seed: int) -> Truth:
         """With little noise and a vague prior a bootstrap filter of 200,000 collapses on some streams."""
-        by_many = by_default_method if self.name.endswith("little") else by_bootstrap
+        by_many = by_informed_starts if self.name.endswith("little") else by_bootstrap
         return by_many(self.model, self.simulate(seed), seed)
 
 
