@@ -46,3 +46,12 @@ def test_the_best_tracker_is_set_bold_whoever_it_is(ours):
     scene = tracking_scene(ship_record(ours))
     assert scene.findings[0].good is (ours < 0.5)
     assert scene.parts[-1].best == {(0 if ours < 0.5 else 1, 4)}
+
+
+def test_a_tracker_that_diverges_is_told_in_words():
+    record = ship_record(0.9)
+    record.arrays["enkf_error"] = np.array([0.5, 0.6, 9.0, np.nan, np.nan])
+    scene = tracking_scene(record)
+    assert "ensemble Kalman filter diverges at report 4 with 2,048 particles" in scene.findings[0].text
+    assert scene.parts[-1].rows[2][3:] == ["–", "diverges at report 4", "–"]
+    assert scene.parts[-1].best == {(1, 4)}

@@ -21,9 +21,9 @@ def demo_figure(directory: Path) -> list[Path]:
     record = DemoRecord.load(directory, two_modes.NAME)
     num_observations = len(record.arrays["observations"])
     stages = [stage for stage in SHOWN_STAGES if stage <= num_observations] or [num_observations]
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(12, 6.6), layout="constrained", facecolor="white")
-        left, right = figure.subfigures(1, 2, width_ratios=(1.7, 1), squeeze=False)[0]
+    with matplotlib.rc_context({**STYLE, "font.size": 11}):  # read on a phone too
+        figure = Figure(figsize=(11, 5.9), layout="constrained", facecolor="white")
+        left, right = figure.subfigures(1, 2, width_ratios=(1.55, 1), squeeze=False)[0]
         axes = left.subplots(3, len(stages), sharex=True, sharey=True, squeeze=False)
         for column, stage in enumerate(stages):
             _posterior_column(axes[:, column], record, stage)
@@ -47,7 +47,7 @@ def _posterior_column(axes: np.ndarray, record: DemoRecord, stage: int) -> None:
         axis.set(xlim=(-reach, reach), ylim=(-reach, reach), xticks=(-2, 0, 2), yticks=(-2, 0, 2), aspect="equal")
     extent = (-reach, reach, -reach, reach)
     axes[0].imshow(np.exp(log_density), origin="lower", extent=extent, cmap="Purples", interpolation="bilinear")
-    axes[0].set_title(f"after {stage} observation{'s' if stage > 1 else ''}", fontsize=9, color=INK)
+    axes[0].set_title(f"after {stage}", fontsize=11, color=INK)
     for axis, name in zip(axes[1:], ("pfbr", "smc"), strict=True):
         points, weights = arrays[f"{name}_points"][stage], arrays[f"{name}_weights"][stage]
         sizes = 7 * np.minimum(weights * len(weights), 9)
@@ -63,15 +63,17 @@ def _score(axis: Axes, record: DemoRecord) -> None:
         )
     axis.set(xlabel="observations so far", ylabel="cross entropy to the truth (nats)")
     axis.grid(axis="y", color=GRID)
-    axis.legend(frameon=False, loc="upper left", reverse=True)
-    axis.margins(x=0.01, y=0.12)
+    axis.legend(frameon=False, loc="upper left", reverse=True, ncols=2, fontsize=10, columnspacing=1.0)
+    axis.margins(x=0.01)
+    low, high = axis.get_ylim()
+    axis.set_ylim(low, high + 0.35 * (high - low))  # room for the legend
 
 
 def _mass(axis: Axes, record: DemoRecord) -> None:
     for name, style in {"truth": "--", "pfbr": "-", "smc": "-"}.items():
-        label = "the truth" if name == "truth" else NAMES[name]
+        label = "the truth" if name == "truth" else None  # the others are named above
         axis.plot(record.arrays[f"{name}_mass"], style, color=COLOURS[name], linewidth=1.6, label=label)
     axis.set(xlabel="observations so far", ylabel="mass of the mode $x_2 < 0$", ylim=(0, 1))
     axis.grid(axis="y", color=GRID)
-    axis.legend(frameon=False, loc="upper left", ncols=3)
+    axis.legend(frameon=False, loc="upper left", fontsize=10)
     axis.margins(x=0.01)

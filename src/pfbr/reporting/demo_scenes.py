@@ -76,15 +76,15 @@ def tracking_scene(record: DemoRecord) -> Scene:
     counts, seconds = settings["particles"], settings["seconds_per_report"]
     names = list(counts)
     errors = {name: arrays[f"{name}_error"] for name in names}
-    best = min(names, key=lambda name: _rms(errors[name]))
+    best = min(names, key=lambda name: np.nan_to_num(_rms(errors[name]), nan=np.inf))
     rows = [
         [
             NAMES[name],
             f"{counts[name]:,}",
             f"{1e3 * seconds[name]:.2f}",
-            f"{np.median(errors[name]):.2f}",
-            f"{_rms(errors[name]):.2f}",
-            f"{errors[name].max():.1f}",
+            _number(np.median(errors[name]), 2),
+            _off(errors[name]),
+            _number(errors[name].max(), 1),
         ]
         for name in names
     ]
@@ -96,7 +96,7 @@ def tracking_scene(record: DemoRecord) -> Scene:
         names,
         frozenset({(names.index(best), 4)}),
     )
-    others = ", ".join(f"{NAMES[n]} {_rms(errors[n]):.2f} with {counts[n]:,} particles" for n in names if n != "pfbr")
+    others = ", ".join(f"{NAMES[n]} {_off(errors[n])} with {counts[n]:,} particles" for n in names if n != "pfbr")
     findings = [
         Finding(
             f"pfbr is off by {_rms(errors['pfbr']):.2f} standard deviations with {counts['pfbr']:,} particles; in the "
@@ -197,6 +197,16 @@ def _rows(m: int) -> str:
 
 def _band_note() -> str:
     return "Mean and 90 % band of the line, ours over the exact one; the scale is that of all values."
+
+
+def _number(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}" if np.isfinite(value) else "–"
+
+
+def _off(errors: np.ndarray) -> str:
+    """The error over all reports; a method that ended in numbers that are none is said to diverge, and when."""
+    lost = np.flatnonzero(~np.isfinite(errors))
+    return f"diverges at report {lost[0] + 1}" if len(lost) else f"{_rms(errors):.2f}"
 
 
 def _rms(values: np.ndarray) -> float:
