@@ -181,6 +181,7 @@ def _log_left(z: Array) -> Array:
 
 
 positive = Positive()
+"""Numbers above zero: `positive` is one, `positive(3)` a vector of three."""
 
 
 def interval(low: float, high: float) -> Interval:
