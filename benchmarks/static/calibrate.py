@@ -1,60 +1,88 @@
 """Simulation-based calibration of the default method on benchmark models: the truth behind simulated streams, ranked.
 
-    python -m benchmarks.static.calibrate yearly-3 range-2 --streams 500 --length 6
+    python -m benchmarks.static.calibrate --streams 500 --length 6              # every model
+    python -m benchmarks.static.calibrate yearly-3 --broken                     # must fail
 
-A model here is that of the problem, with rows drawn from the problem's own covariates. Every stage counts.
+A model here is that of the problem, with rows drawn from the problem's own covariates. Every stage counts. `--broken`
+draws all particles a fifth closer to their mean before they are ranked: a posterior too narrow, as from a bug.
 """
 
 import argparse
-import json
 import time
 
 import equinox as eqx
 import jax
 from jax import numpy as jnp
 
+from benchmarks import json_lines
 from benchmarks.static.catalogue import PROBLEMS
 from benchmarks.static.student import FREEDOM
+from pfbr.inference.method import Method
+from pfbr.inference.registry import as_method
 from pfbr.judging.calibration.calibrate import CalibrationSettings, calibrate
 from pfbr.models.base import Model
+from pfbr.particles.particles import Particles
+
+TOO_NARROW = 0.8
 
 
-def normal_line(key, x, row):
+def normal_line(model, key, x, row):
     return row @ x[:-1] + jnp.exp(x[-1]) * jax.random.normal(key)
 
 
-def student_line(key, x, row):
+def student_line(model, key, x, row):
     return x[0] + x[1] * row[0] + jnp.exp(x[2]) * jax.random.t(key, FREEDOM)
 
 
-def yes_or_no(key, x, row):
-    return jax.random.bernoulli(key, jax.nn.sigmoid(row @ x)).astype(x.dtype)
+def response(model, key, x, row):
+    """Of a generalised linear model."""
+    eta = row[: model.dim] @ x
+    if model.kind == "poisson":
+        return jax.random.poisson(key, jnp.exp(jnp.minimum(eta, 16.0))).astype(x.dtype)
+    trials = row[model.dim] if model.kind == "binomial" else 1.0
+    return jax.random.binomial(key, trials, jax.nn.sigmoid(eta)).astype(x.dtype)
 
 
-def effect(key, x, row):
-    return x[2:][row[0].astype(int)] + row[1] * jax.random.normal(key)
+def effect(model, key, x, row):
+    here = (jnp.arange(model.groups) == row[0]).astype(x.dtype) @ x[2:]
+    centre = here if model.centred else x[0] + jnp.exp(x[1]) * here
+    return centre + row[1] * jax.random.normal(key)
 
 
-def distance(key, x, row):
+def component(model, key, x, row):
+    k1, k2 = jax.random.split(key)
+    first = jax.random.bernoulli(k1, jax.nn.sigmoid(x[4]))
+    mean, log_sd = jnp.where(first, x[0], x[0] + jnp.exp(x[1])), jnp.where(first, x[2], x[3])
+    return mean + jnp.exp(log_sd) * jax.random.normal(k2)
+
+
+def distance(model, key, x, row):
     return jnp.linalg.norm(x - row) + 0.3 * jax.random.normal(key)
 
 
-def bent(key, x, row):
+def bent(model, key, x, row):
     mean = row[0] * x[1] + row[1] * (x[0] + x[1] ** 2)
     return mean + (2.0 * row[0] + 0.5 * row[1]) * jax.random.normal(key)
 
 
-def one_of_two(key, x, row):
+def one_of_two(model, key, x, row):
     k1, k2 = jax.random.split(key)
     return x[0] + jnp.where(jax.random.bernoulli(k1), x[1], 0.0) + jax.random.normal(k2)
 
 
 OBSERVE = {
     "yearly-3": normal_line,
+    "longley-8": normal_line,
     "diabetes-8": normal_line,
+    "diabetes-26": normal_line,
     "student-3": student_line,
-    "logistic-2": yes_or_no,
+    "logistic-2": response,
+    "logistic-10": response,
+    "binomial-2": response,
+    "binomial-10": response,
     "hierarchical-centred-8": effect,
+    "hierarchical-noncentred-8": effect,
+    "mixture-5": component,
     "range-2": distance,
     "banana-2": bent,
     "two-modes-2": one_of_two,
@@ -82,31 +110,53 @@ class Observed(Model):
         return jax.random.choice(key, self.rows)
 
     def log_likelihood(self, x, observation, *, inputs):
-        if self.name == "two-modes-2":  # which asks for no covariates
+        if self.name in ("two-modes-2", "mixture-5"):  # which ask for no covariates
             return self.model.log_likelihood(x, observation)
         return self.model.log_likelihood(x, observation, inputs=inputs)
 
     def sample_observation(self, key, x, *, inputs):
-        return OBSERVE[self.name](key, x, inputs)[None]
+        return OBSERVE[self.name](self.model, key, x, inputs)[None]
+
+
+class TooNarrow(Method):
+    """Another method, whose particles are shown too close to their mean."""
+
+    method: Method
+
+    def init(self, key, model, num_particles):
+        return self.method.init(key, model, num_particles)
+
+    def update(self, key, model, state, observation):
+        return self.method.update(key, model, state, observation)
+
+    def particles(self, state):
+        shown = self.method.particles(state)
+        mean = jnp.exp(shown.log_weights) @ shown.points
+        return Particles(mean + TOO_NARROW * (shown.points - mean), shown.log_weights)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="+", choices=list(OBSERVE))
+    parser.add_argument("names", nargs="*", metavar="NAMES", help=", ".join(OBSERVE))
     parser.add_argument("--seed", type=int, default=5001)
     parser.add_argument("--streams", type=int, default=500)
     parser.add_argument("--length", type=int, default=6)
     parser.add_argument("--particles", type=int, default=256)
+    parser.add_argument("--broken", action="store_true", help="a posterior too narrow by a fifth")
     parser.add_argument("--out", help="a file of JSON lines, added to")
     args = parser.parse_args()
     settings = CalibrationSettings(streams=args.streams, length=args.length, num_particles=args.particles)
-    for name in args.names:
+    for name in args.names or OBSERVE:
         problem = PROBLEMS[name](args.seed)
         rows = jnp.zeros((1, 1)) if problem.inputs is None else jnp.asarray(problem.inputs)
+        model = Observed(problem.model, rows, name)
+        method = as_method("auto", model, rows=args.length)
         begun = time.process_time()
-        found = calibrate(Observed(problem.model, rows, name), key=args.seed, settings=settings)
+        chosen = TooNarrow(method) if args.broken else method
+        found = calibrate(model, method=chosen, key=args.seed, settings=settings)
         line = {
             "problem": name,
+            "broken": args.broken,
             "seed": args.seed,
             "streams": args.streams,
             "length": args.length,
@@ -117,11 +167,8 @@ def main():
             "coverage of 95 % intervals": found.arrays["coverage"][-1].mean(axis=0).round(3).tolist(),
             "CPU seconds, compilation included": round(time.process_time() - begun, 1),
         }
-        print(json.dumps(line), flush=True)
-        print(found.verdict, flush=True)
-        if args.out:
-            with open(args.out, "a") as file:
-                file.write(json.dumps(line) + "\n")
+        print(line, found.verdict, sep="\n", flush=True)
+        json_lines.add(args.out, line)
         jax.clear_caches()
 
 

@@ -14,6 +14,7 @@ from benchmarks.static.problem import Posterior, Problem
 
 CHAINS, WARMUP, DRAWS = 4, 1000, 2500  # of the truth
 MORE_DRAWS = {"student-3": 6000, "mixture-5": 4000}  # whose first rows mix slowly
+MORE_CHAINS = {"mixture-5": 16, "process-13": 12}
 
 
 def good_start(key, problem: Problem, stage: int):
@@ -42,10 +43,11 @@ def sampler(problem: Problem, stage: int, *, warmup: int, draws: int, chains: in
 
 def posterior_by_chains(problem: Problem, stage: int) -> Posterior:
     with jax.enable_x64(True):
-        mcmc = sampler(problem, stage, warmup=WARMUP, draws=MORE_DRAWS.get(problem.name, DRAWS), chains=CHAINS)
+        chains = MORE_CHAINS.get(problem.name, CHAINS)
+        mcmc = sampler(problem, stage, warmup=WARMUP, draws=MORE_DRAWS.get(problem.name, DRAWS), chains=chains)
         from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
 
-        keys = jax.random.split(jax.random.key(problem.seed), CHAINS + 1)
+        keys = jax.random.split(jax.random.key(problem.seed), chains + 1)
         start = jnp.stack([good_start(k, problem, stage) for k in keys[1:]]).astype(jnp.float64)
         mcmc.run(keys[0], init_params=start)
         draws = np.asarray(mcmc.get_samples(group_by_chain=True), float)

@@ -30,6 +30,7 @@ LOOKS: dict[str, Look] = {
     "aesmc-gru": Look("AESMC, recurrent", "#b0478f", "#ec8ccb", "7 3"),
     "enkf": Look("ensemble Kalman filter", "#2e8b3d", "#6fd07e"),
     "daum-huang": Look("Daum–Huang flow", "#6b8e23", "#b5cf5f", "7 3"),
+    "daum-huang-local": Look("Daum–Huang flow, localised", "#4f6b14", "#d2e48a", "4 2"),
     "ibis": Look("IBIS", "#b8860b", "#f0c24b"),
     "kbr": Look("kernel Bayes' rule", "#8c564b", "#cf9a8b"),
     "kmcf": Look("kernel Monte Carlo filter", "#8c564b", "#cf9a8b"),
