@@ -92,30 +92,30 @@ OBSERVE = {
 class Observed(Model):
     """A problem's model that draws its observations too; covariates are rows of the problem's."""
 
-    model: Model
+    law: Model
     rows: jax.Array
     name: str = eqx.field(static=True)
 
     @property
     def dim(self) -> int:
-        return self.model.dim
+        return self.law.dim
 
     def sample_prior(self, key):
-        return self.model.sample_prior(key)
+        return self.law.sample_prior(key)
 
     def log_prior(self, x):
-        return self.model.log_prior(x)
+        return self.law.log_prior(x)
 
     def sample_inputs(self, key):
         return jax.random.choice(key, self.rows)
 
     def log_likelihood(self, x, observation, *, inputs):
         if self.name in ("two-modes-2", "mixture-5"):  # which ask for no covariates
-            return self.model.log_likelihood(x, observation)
-        return self.model.log_likelihood(x, observation, inputs=inputs)
+            return self.law.log_likelihood(x, observation)
+        return self.law.log_likelihood(x, observation, inputs=inputs)
 
     def sample_observation(self, key, x, *, inputs):
-        return OBSERVE[self.name](self.model, key, x, inputs)[None]
+        return OBSERVE[self.name](self.law, key, x, inputs)[None]
 
 
 class TooNarrow(Method):

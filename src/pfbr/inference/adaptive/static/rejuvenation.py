@@ -12,9 +12,10 @@ from pfbr.inference.adaptive.static.carried import Carried, evaluate_carried, fi
 from pfbr.inference.adaptive.static.diagnostics import MOST_CARRIED, info_of, stein_error
 from pfbr.inference.adaptive.static.fresh import MOST_UNKNOWNS, Fresh, fresh_look, no_look
 from pfbr.inference.adaptive.static.state import Move, StaticInfo, StaticSettings, StaticState
+from pfbr.inference.adaptive.static.staying import LEAST, astray
 from pfbr.inference.adaptive.static.target import Target, evaluate
 from pfbr.inference.adaptive.static.tempering import Tempering, share_to_keep, temper
-from pfbr.inference.adaptive.static.weighing import judge
+from pfbr.inference.adaptive.static.weighing import absorb, judge
 from pfbr.inference.adaptive.static.weights import clean, normalise, uniform_log_weights
 from pfbr.particles.pareto import pareto_k
 from pfbr.particles.particles import ess
@@ -24,6 +25,9 @@ HARD_EDGE = 1e-3  # share of proposals where the target is zero
 # nats by which fresh draws find more evidence than the cloud: by chance in less than e⁻⁸ of all looks where one draw
 # counts for nearly all, and hardly ever by e³ where several do
 MISSED, MISSED_BY_SEVERAL = 8.0, 3.0
+ASTRAY = (
+    0.5  # standard deviations that moves may lead a cloud of which no row is kept: beyond, it counts as lost for good
+)
 LEFT_OUT = 1e-3  # share of the target that an affine map may leave behind: an arm or a mode with fewer is not seen
 
 
@@ -145,6 +149,9 @@ def rejuvenate(
     scores = evaluation.score(one)
     law = law_of(points, scores, log_weights)
     variance = end.variance
+    # moves that lead the whole cloud elsewhere: it was not where it should have been on the way, nor is the evidence
+    frame = whitening_of(points, jax.nn.softmax(log_weights))
+    drift = jnp.sqrt(jnp.mean((frame.whiten(end.arrived[None]) - frame.whiten(frame.mean[None])) ** 2))
     carried = None
     if state.carried is not None:
         # a fault of the continuation stays; what is learned since makes it small, unless the cloud may be lost
@@ -153,15 +160,13 @@ def rejuvenate(
         pile_up = lambda before, now: jnp.where(state.steps == 0, 0, (before + now) * shrunk)
         lasting = pile_up(state.carried.variance, continuation.variance())
         misfit = pile_up(state.carried.misfit, continuation.misfit())
+        misfit = jnp.where((state.steps > 0) & (drift > ASTRAY), jnp.inf, misfit)
         carried = Carried(evaluation.value(one), evaluation.past_score + evaluation.new_score, lasting, misfit)
         variance = variance + lasting
     # what the scores say stays true for the rows that are weighed until the next rejuvenation; at a hard edge they say
     # nothing, since the density does not vanish there
     stein = jnp.where(end.outside > HARD_EDGE, jnp.nan, stein_error(points, scores, log_weights))
     variance = jnp.where(jnp.isfinite(stein), jnp.maximum(variance, stein**2), variance)
-    # moves that lead the whole cloud elsewhere: it was not where it should have been on the way, nor is the evidence
-    frame = whitening_of(points, jax.nn.softmax(log_weights))
-    drift = jnp.sqrt(jnp.mean((frame.whiten(end.arrived[None]) - frame.whiten(frame.mean[None])) ** 2))
     moved = jnp.where(near, int(Move.AFFINE), int(Move.TEMPERED)).astype(jnp.int32)
     after = StaticState(
         points,
@@ -190,4 +195,11 @@ def rejuvenate(
         end.log_variance,
         drift,
     )
-    return after, info
+    if state.carried is None:
+        return after, info
+    # before the first row the past is the prior, which is known; a cloud that has stayed before, and of which next to
+    # nothing is left, cannot tell where moves would lead
+    spent = (ess(state.log_weights) < settings.weigh_ess * n) & (weighed.ess < LEAST)
+    stay = (state.steps > 0) & (spent | astray(state.points, weighed.log_weights, points, log_weights))
+    stayed = absorb(target, state, row, weighed)
+    return jax.tree.map(lambda a, b: jnp.where(stay, a, b), stayed, (after, info))

@@ -1,0 +1,32 @@
+"""Where no row is kept: moves that lead the cloud elsewhere than its weights say are not made.
+
+What is carried of the past is exact at the particles, so that weighing them by a row is right whatever was done to the
+past between them. Moves believe its continuation, and may follow it into tails that are its own invention. Mean and
+spread of both clouds must agree to what chance allows; else the particles stay where they are, with unequal weights,
+and the effective sample size tells what is left of them.
+"""
+
+import jax
+from jax import Array
+from jax import numpy as jnp
+
+from pfbr.particles.particles import ess
+from pfbr.particles.whitening import whitening_of
+
+MEANS, SPREADS = 3.5, 5.0  # standard errors: spreads of clouds with long tails vary more
+LEAST = 8.0  # effective particles: fewer say nothing
+
+
+def astray(points: Array, log_weights: Array, moved: Array, moved_log_weights: Array) -> Array:
+    """Whether a moved cloud has another mean or spread than the weighted one, per coordinate of the latter's frame."""
+    before, after = jax.nn.softmax(log_weights), jax.nn.softmax(moved_log_weights)
+    left, now = ess(log_weights), ess(moved_log_weights)
+    frame = whitening_of(points, before)
+    u, v = frame.whiten(points), frame.whiten(moved)
+    chance = jnp.sqrt(1 / jnp.maximum(left, 1) + 1 / jnp.maximum(now, 1))
+    mean_u, mean_v = before @ u, after @ v
+    shift = jnp.max(jnp.abs(mean_v - mean_u))
+    widths = jnp.log(after @ (v - mean_v) ** 2) - jnp.log(before @ (u - mean_u) ** 2)
+    widening = 0.5 * jnp.max(jnp.abs(widths))
+    apart = (shift > MEANS * chance) | (widening > SPREADS * chance / jnp.sqrt(2.0))
+    return (left >= LEAST) & (apart | ~jnp.isfinite(shift + widening))
