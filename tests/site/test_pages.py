@@ -3,10 +3,13 @@
 `make docs` builds it, or `PFBR_SITE` says where it is; skipped where it has not been built.
 """
 
+import io
 import os
 import time
 from pathlib import Path
 
+import matplotlib.image
+import numpy as np
 import pytest
 
 pytestmark = pytest.mark.browser
@@ -79,3 +82,12 @@ def test_dark_is_dark_and_light_is_light(chromium, site):
         shade = chromium.run("return getComputedStyle(document.body).backgroundColor")
         bright = sum(map(float, shade.removeprefix("rgb").strip("a()").split(",")[:3])) > 380
         assert bright != dark, shade
+
+
+@pytest.mark.parametrize("name", ["concepts/flow.html", "gallery/index.html", "digits.html"])
+def test_no_figure_glares_in_the_dark(chromium, site, name):
+    chromium.open(site / name, dark=True, height=1600)
+    chromium.run("localStorage.clear()")
+    chromium.open(site / name, dark=True, height=1600)
+    shown = matplotlib.image.imread(io.BytesIO(chromium.screenshot()))[..., :3]
+    assert np.mean(shown.min(axis=-1) > 0.9) < 0.06  # a figure on white fills a fifth of the page and more
