@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
+from benchmarks.streams.picture import tracked
 from pfbr.reporting.figures import GRID, INK, STYLE, save_figure
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs/images"
@@ -19,7 +20,7 @@ OBSERVED, NOISE = 1.6, 0.35
 
 def main() -> None:
     with matplotlib.rc_context({**STYLE, "font.size": 12, "legend.frameon": False}):
-        for draw in (particles, weighing, flow, between, evidence, changed, adaptive):
+        for draw in (particles, weighing, flow, between, evidence, changed, adaptive, tracked):
             save_figure(draw(), IMAGES / f"concept_{draw.__name__}.png")
 
 
