@@ -128,7 +128,7 @@ def _bound(model: Model, state: State, observation: Observation, given: Given) -
         given.inputs if "inputs" in words else None,
         given.observed,
     )
-    shape = None if given.observed is None else jnp.shape(observation)
+    shape = None if given.observed is None and "observed" not in words else jnp.shape(observation)
     return bind(model, conditions, shape=shape, seen=observation), time
 
 

@@ -28,7 +28,8 @@ class StreamRow(Stream):
 
     def bound(self, model: Model, params: Any = None) -> Model:
         """The model under the conditions of this one row."""
-        shape = None if self.observed is None else self.observations.shape
+        asked = self.observed is not None or "observed" in all_needs(model)
+        shape = self.observations.shape if asked else None
         return bind(model, self.conditions(model, params), shape=shape)
 
     def log_likelihoods(self, model: Model, points: Points, parameters: Any = None) -> PerParticle:
