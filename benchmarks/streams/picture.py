@@ -45,7 +45,8 @@ def tracked() -> Figure:
     right.plot(reports, distances(ours, truth), color=OURS, linewidth=1.3, label="pfbr, 256 particles")
     right.axhline(0.5, color=TRUTH, linewidth=1, linestyle="--")
     right.text(60, 0.54, "wrong above", color=TRUTH, va="bottom", fontsize=10)
-    right.set(xlabel="reports", ylabel="error of the mean (posterior sd)", yscale="log", xlim=(1, len(ours)), ylim=(5e-3, 1.0))
+    right.set(xlabel="reports", ylabel="error of the mean (posterior sd)")
+    right.set(yscale="log", xlim=(1, len(ours)), ylim=(5e-3, 1.0))
     right.set_title("How far the mean is off", color=INK, fontsize=12, loc="left")
     right.legend(fontsize=9, loc="best")
     return figure
