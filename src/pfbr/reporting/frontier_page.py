@@ -102,7 +102,7 @@ def chart(name: str, points: list[Point]) -> Chart:
     return Chart(
         problem.title,
         "CPU milliseconds an update",
-        f"error of the mean, {problem.unit}",
+        f"error of the mean ({problem.unit})",
         series,
         x_scale="log",
         y_scale="log",

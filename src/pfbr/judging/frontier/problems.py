@@ -43,7 +43,7 @@ class Problem:
     title: str
     model: Model
     stream: Callable[[Model, int], Judged]
-    unit: str = "posterior standard deviations"
+    unit: str = "posterior sd"
 
 
 class Moments(eqx.Module):
@@ -182,6 +182,6 @@ PROBLEMS: dict[str, Problem] = {
     "linear-10": Problem("linear dynamics, d = 10", LinearDynamics.random(0, 10), by_kalman),
     "ranges-4": Problem("tracking by ranges, d = 4", Ship(range_std=2.0, turbulence=0.5), ranges),
     "volatility": Problem("stochastic volatility, d = 1", Volatility(), volatility),
-    "lorenz-63": Problem("Lorenz-63, d = 3, no noise", Weather(), weather, unit="the system's own units"),
+    "lorenz-63": Problem("Lorenz-63, d = 3, no noise", Weather(), weather, unit="units of the system"),
     "logistic-10": Problem("logistic regression, d = 10, static", LogisticRegression(10), logistic),
 }
