@@ -82,7 +82,7 @@ def test_far_from_all_particles_there_is_nothing():
     )
     known = continuation(carried_prior(target, points), points, equal(N))
     between, within = log_density(known, jnp.array([[0.0, 0.0], [3.0, 3.0]]))
-    assert between < within - 20
+    assert between < within - 10  # e⁻¹⁰ of the density: no chain of some hundred moves fills the gap
 
 
 def test_a_law_is_carried_in_closed_form(x64):

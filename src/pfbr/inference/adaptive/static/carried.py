@@ -25,7 +25,8 @@ from pfbr.particles.whitening import Whitening, whitening_of
 
 WIDTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)  # of kernels, in standard deviations times √d
 LONGEST = 2.0  # widths along which a tangent is believed
-FITS, FARTHEST = 0.03, 10.0  # nats: what is continued with less error than this is believed farther, up to so often
+REACH = 4.0  # usual distances to a neighbour: shorter, it cuts tails off, where neighbours are far, at every move
+FITS, FARTHEST = 0.03, 4.0  # nats: what is continued with less error than this is believed farther, up to so often
 FALL = 0.25  # of the reach: how fast the density falls beyond it
 MOST_ANCHORS = 512  # cost grows with their square
 
@@ -136,7 +137,7 @@ def fit_continuation(carried: Carried, points: Array, log_weights: Array) -> Con
     best = jnp.argmin(jnp.where(jnp.isfinite(misfits), misfits, jnp.inf))
     usual = jnp.sqrt(weights @ jnp.where(alive, nearest(anchors, known, itself) ** 2, 0))
     fits = jnp.cbrt(FITS / (jnp.sqrt(misfits[best]) + 1e-9))
-    reach = jnp.maximum(1.5 * usual * jnp.clip(fits, 1.0, FARTHEST), 1e-6)
+    reach = jnp.maximum(REACH * usual * jnp.clip(fits, 1.0, FARTHEST), 1e-6)
     return eqx.tree_at(lambda c: (c.width, c.reach, c.errors), known, (widths[best], reach, errors[best]))
 
 
