@@ -28,6 +28,7 @@ MISSED, MISSED_BY_SEVERAL = 8.0, 3.0
 ASTRAY = (
     0.5  # standard deviations that moves may lead a cloud of which no row is kept: beyond, it counts as lost for good
 )
+ALONE = 2.0  # effective particles: fewer must move, wherever that leads
 LEFT_OUT = 1e-3  # share of the target that an affine map may leave behind: an arm or a mode with fewer is not seen
 
 
@@ -160,7 +161,9 @@ def rejuvenate(
         pile_up = lambda before, now: jnp.where(state.steps == 0, 0, (before + now) * shrunk)
         lasting = pile_up(state.carried.variance, continuation.variance())
         misfit = pile_up(state.carried.misfit, continuation.misfit())
-        misfit = jnp.where((state.steps > 0) & (drift > ASTRAY), jnp.inf, misfit)
+        # a cloud that has stayed before, and of which next to nothing is left, cannot tell where moves lead
+        spent = (ess(state.log_weights) < settings.weigh_ess * n) & (weighed.ess < LEAST)
+        misfit = jnp.where((state.steps > 0) & (spent | (drift > ASTRAY)), jnp.inf, misfit)
         carried = Carried(evaluation.value(one), evaluation.past_score + evaluation.new_score, lasting, misfit)
         variance = variance + lasting
     # what the scores say stays true for the rows that are weighed until the next rejuvenation; at a hard edge they say
@@ -197,9 +200,8 @@ def rejuvenate(
     )
     if state.carried is None:
         return after, info
-    # before the first row the past is the prior, which is known; a cloud that has stayed before, and of which next to
-    # nothing is left, cannot tell where moves would lead
-    spent = (ess(state.log_weights) < settings.weigh_ess * n) & (weighed.ess < LEAST)
-    stay = (state.steps > 0) & (spent | astray(state.points, weighed.log_weights, points, log_weights))
+    # before the first row the past is the prior, which is known
+    elsewhere = astray(state.points, weighed.log_weights, points, log_weights)
+    stay = (state.steps > 0) & (elsewhere | (spent & (weighed.ess >= ALONE)))
     stayed = absorb(target, state, row, weighed)
     return jax.tree.map(lambda a, b: jnp.where(stay, a, b), stayed, (after, info))
