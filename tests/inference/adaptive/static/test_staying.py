@@ -1,11 +1,17 @@
 """Moves that agree with the weights are made; those that lead elsewhere, or widen the cloud, are not."""
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
 from jax import numpy as jnp
 
+from pfbr.inference.adaptive.static import rejuvenation
+from pfbr.inference.adaptive.static.rejuvenation import rejuvenate
+from pfbr.inference.adaptive.static.state import Move, init
 from pfbr.inference.adaptive.static.staying import astray
+from pfbr.inference.adaptive.static.weighing import begin, weigh
+from tests.inference.adaptive.static.problems import banana
 
 N = 256
 judged = jax.jit(astray)
@@ -45,3 +51,20 @@ def test_a_few_particles_say_nothing():
     few = jnp.where(jnp.arange(N) < 3, -jnp.log(3.0), -jnp.inf)
     assert not bool(judged(points, few, moved(0, 5.0, 3.0), equal))
     np.testing.assert_array_equal(judged(points, few, points, equal), False)
+
+
+def test_a_cloud_that_stays_is_weighed_exactly_and_leaves_the_closed_form(monkeypatch):
+    """Whatever the moves said: points as they were, the row in weights and in what is carried, no closed form after."""
+    monkeypatch.setattr(rejuvenation, "astray", lambda *clouds: jnp.ones((), bool))
+    target, rows = banana(), jnp.array([[1.0], [0.4]])
+    points = jax.random.normal(jax.random.key(0), (64, 2))
+    state = begin(target, init(jax.random.key(1), points, rows[0], history=0))
+    before, _, _ = weigh(target, state, rows[0])
+    before = eqx.tree_at(lambda s: s.misfit, before, jnp.zeros(()))  # as if the closed form had held so far
+    after, info = eqx.filter_jit(rejuvenate)(jax.random.key(2), target, before, rows[1])
+    np.testing.assert_array_equal(after.points, before.points)
+    values = jax.vmap(lambda x: target.log_likelihood(x, rows[1]))(before.points)
+    np.testing.assert_allclose(after.log_weights, jax.nn.log_softmax(before.log_weights + values), atol=1e-5)
+    np.testing.assert_allclose(jnp.diff(after.carried.values), jnp.diff(before.carried.values + values), atol=1e-4)
+    assert jnp.isinf(after.misfit)
+    assert int(info.move) == Move.WEIGHED

@@ -25,9 +25,8 @@ HARD_EDGE = 1e-3  # share of proposals where the target is zero
 # nats by which fresh draws find more evidence than the cloud: by chance in less than e⁻⁸ of all looks where one draw
 # counts for nearly all, and hardly ever by e³ where several do
 MISSED, MISSED_BY_SEVERAL = 8.0, 3.0
-ASTRAY = (
-    0.5  # standard deviations that moves may lead a cloud of which no row is kept: beyond, it counts as lost for good
-)
+# standard deviations that moves may lead a cloud of which no row is kept: beyond, it counts as lost for good
+ASTRAY = 0.5
 ALONE = 2.0  # effective particles: fewer must move, wherever that leads
 LEFT_OUT = 1e-3  # share of the target that an affine map may leave behind: an arm or a mode with fewer is not seen
 
@@ -203,5 +202,6 @@ def rejuvenate(
     # before the first row the past is the prior, which is known
     elsewhere = astray(state.points, weighed.log_weights, points, log_weights)
     stay = (state.steps > 0) & (elsewhere | (spent & (weighed.ess >= ALONE)))
-    stayed = absorb(target, state, row, weighed)
-    return jax.tree.map(lambda a, b: jnp.where(stay, a, b), stayed, (after, info))
+    stayed, said = absorb(target, state, row, weighed)
+    stayed = eqx.tree_at(lambda s: s.misfit, stayed, after.misfit)  # the closed form is left for good
+    return jax.tree.map(lambda a, b: jnp.where(stay, a, b), (stayed, said), (after, info))
