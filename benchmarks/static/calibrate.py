@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from benchmarks import json_lines
+from benchmarks.calibrated import Narrow, tell
 from benchmarks.static.catalogue import PROBLEMS
 from benchmarks.static.student import FREEDOM
 from pfbr.inference.method import Method
@@ -23,7 +23,6 @@ from pfbr.inference.registry import as_method
 from pfbr.judging.calibration.calibrate import Calibration, CalibrationSettings, conclude
 from pfbr.judging.calibration.ranks import follow, simulated_streams
 from pfbr.models.base import Model
-from pfbr.particles.particles import Particles
 
 TOO_NARROW = 0.8
 
@@ -120,23 +119,6 @@ class Observed(Model):
         return OBSERVE[self.name](self.law, key, x, inputs)[None]
 
 
-class TooNarrow(Method):
-    """Another method, whose particles are shown too close to their mean."""
-
-    method: Method
-
-    def init(self, key, model, num_particles):
-        return self.method.init(key, model, num_particles)
-
-    def update(self, key, model, state, observation):
-        return self.method.update(key, model, state, observation)
-
-    def particles(self, state):
-        shown = self.method.particles(state)
-        mean = jnp.exp(shown.log_weights) @ shown.points
-        return Particles(mean + TOO_NARROW * (shown.points - mean), shown.log_weights)
-
-
 def ranked(method: Method, model: Model, seed: int, settings: CalibrationSettings) -> Calibration:
     """As `pfbr calibrate` does, without a second order of the same rows, which takes as long to compile."""
     data_key, run_key = jax.random.split(jax.random.key(seed))
@@ -163,23 +145,10 @@ def main():
         model = Observed(problem.model, rows, name)
         method = as_method("auto", model, rows=args.length)
         begun = time.process_time()
-        chosen = TooNarrow(method) if args.broken else method
+        chosen = Narrow(method, TOO_NARROW) if args.broken else method
         found = ranked(chosen, model, args.seed, settings)
-        line = {
-            "problem": name,
-            "broken": args.broken,
-            "seed": args.seed,
-            "streams": args.streams,
-            "length": args.length,
-            "particles": args.particles,
-            "trusted": found.trusted,
-            "least p": float(found.arrays["p_values"].min()),
-            "failed stages": found.settings["failed_stages"],
-            "coverage of 95 % intervals": found.arrays["coverage"][-1].mean(axis=0).round(3).tolist(),
-            "CPU seconds, compilation included": round(time.process_time() - begun, 1),
-        }
-        print(line, found.verdict, sep="\n", flush=True)
-        json_lines.add(args.out, line)
+        seconds = time.process_time() - begun
+        tell(name, found, settings, seed=args.seed, broken=args.broken, seconds=seconds, out=args.out)
         jax.clear_caches()
 
 

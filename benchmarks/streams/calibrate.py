@@ -9,21 +9,18 @@ mean by that share after every update, a broken method that has to be refused.
 import argparse
 import time
 
-import equinox as eqx
 import jax
 from jax import numpy as jnp
 
-from benchmarks import json_lines
+from benchmarks.calibrated import Narrow, tell
 from benchmarks.streams.counts_unknown import UnknownCounts
 from benchmarks.streams.linear import LinearTracking, TrackingByDraws
 from benchmarks.streams.scalar import Counts, Growth, StochasticVolatility
 from benchmarks.streams.tracking import Tracking
 from benchmarks.streams.volatility_unknown import UnknownVolatility
-from pfbr.inference.method import Method
 from pfbr.inference.registry import as_method
 from pfbr.judging.calibration.calibrate import CalibrationSettings, calibrate
 from pfbr.models.base import StateSpaceModel
-from pfbr.particles.particles import Particles, weighted_mean
 
 
 def gap(key):
@@ -68,24 +65,6 @@ MODELS: dict[str, StateSpaceModel] = {
 }
 
 
-class Narrow(Method):
-    """Another method whose particles are shown nearer to their mean than they are."""
-
-    method: Method
-    share: float = eqx.field(static=True)
-
-    def init(self, key, model, num_particles):
-        return self.method.init(key, model, num_particles)
-
-    def update(self, key, model, state, observation):
-        return self.method.update(key, model, state, observation)
-
-    def particles(self, state) -> Particles:
-        shown = self.method.particles(state)
-        mean = weighted_mean(shown)
-        return Particles(mean + self.share * (shown.points - mean), shown.log_weights)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="+", choices=MODELS, metavar="NAMES", help=", ".join(MODELS))
@@ -102,22 +81,8 @@ def main():
         method = as_method("auto", model)
         chosen = method if args.narrow is None else Narrow(method, args.narrow)
         found = calibrate(model, method=chosen, key=args.seed, settings=settings)
-        line = {
-            "model": name,
-            "broken": args.narrow is not None,
-            "seed": args.seed,
-            "streams": args.streams,
-            "length": args.length,
-            "particles": args.particles,
-            "trusted": found.trusted,
-            "least p": float(found.arrays["p_values"].min()),
-            "failed stages": found.settings["failed_stages"],
-            "coverage of 95 % intervals": found.arrays["coverage"][-1].mean(axis=0).round(3).tolist(),
-            "CPU seconds, compilation included": round(time.process_time() - begun, 1),
-        }
-        print(line, flush=True)
-        print(found.verdict, flush=True)
-        json_lines.add(args.out, line)
+        seconds, broken = time.process_time() - begun, args.narrow is not None
+        tell(name, found, settings, seed=args.seed, broken=broken, seconds=seconds, out=args.out)
         jax.clear_caches()
 
 

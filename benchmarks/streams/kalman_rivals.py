@@ -5,6 +5,7 @@ noise of the dynamics among the sigma points. Both are told the mean and the cov
 state, which a log likelihood does not say: `Observing` has them for each problem.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable
 
 import equinox as eqx
@@ -93,11 +94,13 @@ class KalmanRival(Method):
         axes = jnp.sqrt(float(d)) * _root(state.cov).T
         return equally_weighted(state.mean + jnp.concatenate([axes, -axes]))
 
+    @abstractmethod
     def predicted(self, model, state: Gaussian) -> Gaussian:
-        raise NotImplementedError
+        """Before the observation."""
 
+    @abstractmethod
     def corrected(self, model, state: Gaussian, seen) -> Gaussian:
-        raise NotImplementedError
+        """After it."""
 
 
 class EKF(KalmanRival):

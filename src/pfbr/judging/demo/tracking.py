@@ -17,7 +17,7 @@ from pfbr.baselines import BootstrapSMC, EnKF
 from pfbr.inference.method import Method, Stream, record
 from pfbr.inference.registry import as_method
 from pfbr.judging.demo.record import DemoRecord, as_float32
-from pfbr.models.base import StateSpaceModel, normal_log_densities
+from pfbr.models.base import Model, StateSpaceModel, normal_log_densities
 from pfbr.particles.particles import Particles, weighted_cov, weighted_mean
 
 NAME = "tracking"
@@ -125,7 +125,7 @@ class Followed(eqx.Module):
 
 
 @eqx.filter_jit
-def followed(key, method: Method, model: Ship, stream: Stream, num_particles: int) -> Followed:
+def followed(key, method: Method, model: Model, stream: Stream, num_particles: int) -> Followed:
     clouds = record(key, method, model, stream, num_particles).particles
 
     def moments(cloud: Particles):

@@ -12,7 +12,8 @@ from pfbr.errors import InputError
 from pfbr.inference.method import Method
 from pfbr.inference.registry import as_method
 from pfbr.io.records import Measurement, Records
-from pfbr.judging.frontier.problems import PROBLEMS, Judged, Problem, distances, followed
+from pfbr.judging.demo.tracking import followed
+from pfbr.judging.frontier.problems import PROBLEMS, Judged, Problem, distances
 
 OURS = ("auto", "gaussian")
 # not rivals here: the truth itself, the prior, a weaker twin, and those that want training

@@ -9,8 +9,8 @@ import numpy as np
 from jax import numpy as jnp
 
 from pfbr.baselines import BootstrapSMC
-from pfbr.inference.method import Method, Stream, record
-from pfbr.judging.demo.tracking import Ship
+from pfbr.inference.method import Stream
+from pfbr.judging.demo.tracking import Ship, followed
 from pfbr.judging.frontier.models import Volatility, Weather
 from pfbr.metrics.truth import grid, kalman
 from pfbr.models.base import Model
@@ -44,19 +44,6 @@ class Problem:
     model: Model
     stream: Callable[[Model, int], Judged]
     unit: str = "posterior sd"
-
-
-class Moments(eqx.Module):
-    mean: jax.Array
-    cov: jax.Array
-
-
-@eqx.filter_jit
-def followed(key, method: Method, model: Model, stream: Stream, num_particles: int) -> Moments:
-    """Mean and covariance after every observation."""
-    clouds = record(key, method, model, stream, num_particles).particles
-    moments = lambda cloud: Moments(weighted_mean(cloud), weighted_cov(cloud))
-    return jax.lax.map(moments, clouds)
 
 
 def distances(mean: np.ndarray, judged: Judged) -> np.ndarray:
