@@ -47,6 +47,18 @@ class Method(eqx.Module):
         where it is; None for methods that have no such try."""
         return None
 
+    def move(self, key: Key, model: Model, state: Any, observation: Observation) -> tuple[Any, Info]:
+        """What `update` gives where `weigh` was not enough; without weighing again there is less to compile."""
+        return self.update(key, model, state, observation)
+
+    def is_full(self, state: Any) -> bool:
+        """Whether `make_room` has to come before the next `weigh` or `move`; `update` sees to that by itself."""
+        return False
+
+    def make_room(self, model: Model, state: Any) -> Any:
+        """The state with room for another observation."""
+        return state
+
     def parameters(self, model: Model, state: Any) -> Any:
         """Static parameters beside the state, one for each particle; None for methods and models without."""
         return None
@@ -115,6 +127,21 @@ def try_weighing(
         return None
     own, info, enough = tried
     return *_counted(state, own, info, time, given), enough
+
+
+def advance_by_moving(
+    key: Key, method: Method, model: Model, state: State, observation: Observation, given: Given = Given()
+) -> tuple[State, Info]:
+    """The same as `advance` where weighing was not enough."""
+    bound, time = _bound(model, state, observation, given)
+    own, info = method.move(key, bound, state.own, observation)
+    return _counted(state, own, info, time, given)
+
+
+def with_room(method: Method, model: Model, state: State, observation: Observation, given: Given = Given()) -> State:
+    """The state with room for another observation like this one."""
+    bound, _ = _bound(model, state, observation, given)
+    return eqx.tree_at(lambda s: s.own, state, method.make_room(bound, state.own))
 
 
 def _bound(model: Model, state: State, observation: Observation, given: Given) -> tuple[Model, Array]:

@@ -1,4 +1,4 @@
-"""One step of a live stream, compiled: the cheap try first, the whole step where that is not enough.
+"""One step of a live stream, compiled: the cheap try first, the moves apart, where that is not enough.
 
 What never changes during a stream, method and model, is taken apart once; a step then hands flat arrays to a compiled
 function. General filtering of arguments at every call would cost more than the step.
@@ -15,11 +15,21 @@ from jax import numpy as jnp
 
 from pfbr.errors import LikelihoodError
 from pfbr.inference.info import Info
-from pfbr.inference.method import Method, State, advance, start, step_key, try_weighing
+from pfbr.inference.method import (
+    Method,
+    State,
+    advance,
+    advance_by_moving,
+    start,
+    step_key,
+    try_weighing,
+    with_room,
+)
 from pfbr.inference.refusal import fault_in_words, step_fault
 from pfbr.inference.rows import Row
 from pfbr.models.base import Model
 
+_with_room_compiled = eqx.filter_jit(with_room)
 start_compiled = eqx.filter_jit(start)  # op by op, the first particles would take longer to compile
 
 
@@ -86,6 +96,7 @@ class Stepper:
         self._arrays = [leaf for leaf in leaves if eqx.is_array(leaf)]
         rest = tuple(_ARRAY if eqx.is_array(leaf) else leaf for leaf in leaves)
         self._about = (about, rest)
+        self._method, self._model = method, model
         # without equinox's wrapping of methods, which costs more than they do
         self.particles = partial(type(method).particles, method)
         self.parameters = partial(type(method).parameters, method)
@@ -96,10 +107,12 @@ class Stepper:
     def __call__(self, number: int, state: State, row: Row, what: str) -> tuple[State, Info]:
         """State and info after one more row, whose step has this number; `what` names it where it leaves no
         posterior."""
+        if self.weighs and self._method.is_full(state.own):
+            state = _with_room_compiled(self._method, self._model, state, row.observation, row.given)
         shapes, arguments = self._arguments(number, state, row)
         found = self._function(try_weighing, shapes)(*arguments) if self.weighs else None
         if found is None or not found[3]:
-            found = self._function(advance, shapes)(*arguments)
+            found = self._function(advance if found is None else advance_by_moving, shapes)(*arguments)
         after, info, fault = found[:3]
         if fault:
             raise LikelihoodError(fault_in_words(int(fault), what, float(info.undefined or 0.0)))

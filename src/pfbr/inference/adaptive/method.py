@@ -16,8 +16,11 @@ from pfbr.inference.adaptive.filter.step import step as filter_step
 from pfbr.inference.adaptive.filter.step import weigh as filter_weigh
 from pfbr.inference.adaptive.rows import Row, row_likelihood, row_of, same_rows
 from pfbr.inference.adaptive.static.past import Past
-from pfbr.inference.adaptive.static.state import StaticSettings
+from pfbr.inference.adaptive.static.rejuvenation import rejuvenate
+from pfbr.inference.adaptive.static.state import StaticSettings, StaticState
 from pfbr.inference.adaptive.static.state import init as static_init
+from pfbr.inference.adaptive.static.step import make_room as static_make_room
+from pfbr.inference.adaptive.static.step import move_back as static_move_back
 from pfbr.inference.adaptive.static.step import retract as static_retract
 from pfbr.inference.adaptive.static.step import step as static_step
 from pfbr.inference.adaptive.static.step import weigh_back as static_weigh_back
@@ -85,6 +88,22 @@ class Adaptive(Method):
         after, said, enough = static_weigh(target, state, row, self.static)
         roomy = (state.past.count < state.past.capacity) | (self.history == 0)  # else the oldest rows have to go first
         return after, _static_info(target, state, row, said), enough & roomy
+
+    def move(self, key: Key, model: Model, state: Any, observation: Observation) -> tuple[Any, Info]:
+        if isinstance(model, StateSpaceModel):
+            return self.update(key, model, state, observation)
+        row, target = row_of(model, observation), self._target(model)
+        if _taken_back(model):
+            after, said = static_move_back(key, target, state, _place(state.past, row), self.static)
+        else:
+            after, said = rejuvenate(key, target, state, row, self.static)
+        return after, _static_info(target, state, row, said)
+
+    def is_full(self, state: Any) -> bool:
+        return isinstance(state, StaticState) and 0 < state.past.capacity <= int(state.past.count)
+
+    def make_room(self, model: Model, state: Any) -> Any:
+        return static_make_room(self._target(model), state)
 
     def particles(self, state: Any) -> Particles:
         if isinstance(state, FilterState):

@@ -10,7 +10,7 @@ from pfbr.inference.adaptive.static.forgetting import forget_oldest
 from pfbr.inference.adaptive.static.rejuvenation import rejuvenate
 from pfbr.inference.adaptive.static.state import StaticInfo, StaticSettings, StaticState
 from pfbr.inference.adaptive.static.target import Target
-from pfbr.inference.adaptive.static.weighing import begin, weigh
+from pfbr.inference.adaptive.static.weighing import weigh
 
 
 def make_room(target: Target, state: StaticState) -> StaticState:
@@ -28,7 +28,6 @@ def step(
 ) -> tuple[StaticState, StaticInfo]:
     """One row. Pure: jit, scan and vmap as you like (under vmap both branches run)."""
     state = make_room(target, state)
-    state = jax.lax.cond(state.steps == 0, lambda: begin(target, state), lambda: state)
     after, info, enough = weigh(target, state, row, settings)
     return jax.lax.cond(enough, lambda: (after, info), lambda: rejuvenate(key, target, state, row, settings))
 
@@ -48,11 +47,16 @@ def retract(
     to rows that do not."""
     after, info, enough = weigh_back(target, state, index, settings)
 
-    def against_the_rest():
-        moved, said = rejuvenate(key, target.inverse(), state, state.past.row(index), settings)
-        return _without(state, moved, index), said
+    rest = lambda: move_back(key, target, state, index, settings)
+    return jax.lax.cond(enough, lambda: (after, info), rest)
 
-    return jax.lax.cond(enough, lambda: (after, info), against_the_rest)
+
+def move_back(
+    key: Array, target: Target, state: StaticState, index: Array, settings: StaticSettings = StaticSettings()
+) -> tuple[StaticState, StaticInfo]:
+    """The same by moves against the remaining rows."""
+    moved, info = rejuvenate(key, target.inverse(), state, state.past.row(index), settings)
+    return _without(state, moved, index), info
 
 
 def _without(before: StaticState, after: StaticState, index: Array) -> StaticState:
