@@ -29,7 +29,7 @@ REST = 4  # reports between two looks: a bound on the time of a stream that noth
 
 
 TAIL = 1024  # weights that tell how heavy their tail is, at most
-MOST_DOUBT, FORGETTING = 2.0, 0.5  # standard deviations; what a report leaves of an error before it
+WRONGEST = 2.0  # standard deviations that an error is said to be, at most
 BEYOND = 0.5  # of a cloud, where no predicted particle vouches for it: more likely lost than not
 
 
@@ -39,7 +39,6 @@ class FilterState(eqx.Module):
     count: Array  # reports so far
     lineage: Lineage | None  # where particles come from; None where weights are never used
     rested: Array  # reports since the last second look
-    doubt: Array  # an error of the mean that later reports have not yet mended
     # from the prior to the particles, while the stream is young; without noise, over the last reports
     paths: Paths | Window | None
 
@@ -55,8 +54,7 @@ class FilterInfo(eqx.Module):
     acceptance: Array
     width: Array
     surprised: Array
-    error: Array  # of the mean, in standard deviations, at most 2: by the lineage of the particles, and what may be
-    # left of earlier errors; 0 where it is not known
+    error: Array  # of the mean, in standard deviations, at most 2: by the lineage of the particles; 0: not known
     beyond: Array  # the share of the cloud that no predicted particle vouches for
     undefined: Array  # the share of the predicted particles at which the log likelihood is NaN
 
@@ -77,8 +75,7 @@ def init(
     elif lineage is not None and num_particles <= settings.tempered and settings.move_paths:
         paths = first_paths(cloud.points, draw_noise(key, model, cloud), observation, conditions)
     zero, rested = jnp.zeros((), jnp.int32), jnp.full((), REST, jnp.int32)
-    doubt = jnp.zeros((), cloud.points.dtype)
-    return FilterState(cloud, CompensatedSum.zero(), zero, lineage, rested, doubt, paths)
+    return FilterState(cloud, CompensatedSum.zero(), zero, lineage, rested, paths)
 
 
 def predict_and_absorb(
@@ -216,8 +213,8 @@ def _step(
         paths = None if paths is None else paths.broken_where(replaced)
         move, rested = jnp.where(replaced, SECOND_LOOK, move), jnp.where(look, 0, rested)
     lost = ~jnp.isfinite(result.log_predictive) | (result.beyond > BEYOND) | result.unfinished
-    told = jnp.where(lost, MOST_DOUBT, jnp.minimum(result.error, MOST_DOUBT))  # NaN: all particles at one place
-    error = jnp.maximum(jnp.where(jnp.isnan(told), MOST_DOUBT, told), FORGETTING * state.doubt)
+    # NaN: all particles are at one place
+    error = jnp.where(lost | ~(result.error < WRONGEST), WRONGEST, result.error)
     flagged = surprise | ~(error < settings.wrong)  # a surprise may be an outlier, which later reports need not mend
     n = cloud.points.shape[0]
     info = FilterInfo(
@@ -235,4 +232,4 @@ def _step(
         beyond=result.beyond,
         undefined=undefined_share(model, predicted.points, observation, conditions),
     )
-    return FilterState(cloud, log_evidence, state.count + 1, lineage, rested, error, paths), info, enough
+    return FilterState(cloud, log_evidence, state.count + 1, lineage, rested, paths), info, enough
