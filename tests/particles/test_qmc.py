@@ -8,7 +8,14 @@ from jax import numpy as jnp
 
 from pfbr.models import GaussianMean, LinearDynamics
 from pfbr.particles.mixtures import MixtureOfGaussians
-from pfbr.particles.qmc import draw_prior, draw_transition, match_moments, sobol_normal
+from pfbr.particles.qmc import (
+    draw_prior,
+    draw_transition,
+    match_moments,
+    random_order,
+    shuffled_sobol_normal,
+    sobol_normal,
+)
 from pfbr.training.priors import PriorReplaced
 
 sobol = jax.jit(jax.vmap(sobol_normal, (0, None, None)), static_argnums=(1, 2))
@@ -103,6 +110,38 @@ def test_noise_does_not_depend_on_the_particle():
         assert scipy.stats.kstest(noise[:, index, 0], "norm").pvalue > 1e-5
     pair = np.corrcoef(noise[:, 0, 0], noise[:, 1, 0])[0, 1]
     assert abs(pair + 1 / 63) < 5 / np.sqrt(1000)  # mean zero over the set: any two are correlated by −1/(n−1)
+
+
+@pytest.mark.parametrize("num", [2, 3, 5, 64, 100])
+def test_a_random_order_has_every_place_once_and_all_orders_are_alike(num):
+    orders = np.asarray(jax.jit(jax.vmap(lambda k: random_order(k, num)))(jax.random.split(jax.random.key(2), 6000)))
+    np.testing.assert_array_equal(np.sort(orders, axis=1), np.arange(num) * np.ones((6000, 1)))
+    for place in {0, 1, num - 1}:  # what stands there, and what stands there next to what
+        counts = np.bincount(orders[:, place], minlength=num)
+        assert scipy.stats.chisquare(counts).pvalue > 1e-5
+        together = np.corrcoef(orders[:, place], orders[:, (place + 1) % num])[0, 1]
+        assert abs(together + 1 / (num - 1)) < 5 / np.sqrt(6000)
+
+
+@pytest.mark.parametrize("num", [64, 100])
+def test_shuffled_points_say_nothing_of_points_in_order(num):
+    """Particles are drawn in Sobol's order, and so is noise that is not shuffled: signs and sizes would go together."""
+
+    def together(key):
+        first, other = jax.random.split(key)
+        x, z = sobol_normal(first, num, 2), shuffled_sobol_normal(other, num, 2)
+        return jnp.stack([jnp.mean(f(x[:, 0]) * f(z[:, 0])) for f in (jnp.sign, lambda a: a, lambda a: a**2 - 1)])
+
+    found = np.asarray(jax.jit(jax.vmap(together))(jax.random.split(jax.random.key(3), 1000)))
+    assert np.all(np.abs(found.mean(0)) < 5 * found.std(0) / np.sqrt(1000))
+    np.testing.assert_allclose(found.std(0) * np.sqrt(num), [1.0, 1.0, 2.0], rtol=0.2)  # as of independent draws
+
+
+def test_shuffled_points_are_the_same_set():
+    key = jax.random.key(4)
+    places = np.sort(np.asarray(shuffled_sobol_normal(key, 64, 3)), axis=0)
+    uniform = scipy.stats.norm.cdf(places)
+    np.testing.assert_array_equal(np.floor(64 * uniform), np.arange(64)[:, None] * np.ones((1, 3)))  # one in each cell
 
 
 def test_a_prior_that_is_no_function_of_normals_is_drawn_at_random():

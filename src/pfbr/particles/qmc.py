@@ -14,6 +14,7 @@ from pfbr.models.base import Model, StateSpaceModel, offers
 from pfbr.particles.whitening import whitening_of
 from pfbr.typing import Key, Point, Points
 
+FEISTEL_ROUNDS, FEWEST_BITS = 3, 6  # of both halves; fewer bits have too few orders
 MAX_SOBOL_DIM = 64  # of the table; beyond it draws are i.i.d., which in so many dimensions is no worse
 
 
@@ -59,8 +60,46 @@ def sobol_points(num: int, dim: int) -> np.ndarray:
 
 def sobol_normal(key: Key, num: int, dim: int) -> Points:
     """`num` standard normal vectors that fill space evenly; each one by itself is a fair draw."""
-    seeds = jax.random.bits(key, (dim,), jnp.uint32)
-    bits = _owen_scramble(jnp.asarray(_sobol_integers(num, dim)), seeds)
+    return _normal(_owen_scramble(jnp.asarray(_sobol_integers(num, dim)), jax.random.bits(key, (dim,), jnp.uint32)))
+
+
+def shuffled_sobol_normal(key: Key, num: int, dim: int) -> Points:
+    """The same in random order, for noise: particles too are made in Sobol's order, and must say nothing of it."""
+    draw_key, order_key = jax.random.split(key)
+    return sobol_normal(draw_key, num, dim)[random_order(order_key, num)]
+
+
+def random_order(key: Key, num: int) -> Array:
+    """A random permutation of 0 … num − 1 by a Feistel network: sorting random numbers takes ten times as long as all
+    the rest of the noise."""
+    bits = max(FEWEST_BITS, (num - 1).bit_length())
+    low = bits // 2
+    seeds = jax.random.bits(key, (FEISTEL_ROUNDS, 2), jnp.uint32)
+
+    def permuted(places: Array) -> Array:
+        """All numbers of so many bits, each half of them changed by what the other one says."""
+        left, right = places >> low, places & (2**low - 1)
+        for seed in seeds:
+            left = left ^ (_hashed(right + seed[0]) >> (32 - (bits - low)))
+            right = right ^ (_hashed(left + seed[1]) >> (32 - low))
+        return (left << low) | right
+
+    places = permuted(jnp.arange(num, dtype=jnp.uint32))
+    if num == 2**bits:
+        return places
+    # what leads outside goes on until it is back inside
+    outside = lambda places: jnp.any(places >= num)
+    return jax.lax.while_loop(outside, lambda p: jnp.where(p >= num, permuted(p), p), places)
+
+
+def _hashed(x: Array) -> Array:
+    """Every bit of the result depends on every bit of x (the last steps of MurmurHash3)."""
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        x = (x ^ (x >> shift)) * jnp.uint32(factor)
+    return x ^ (x >> 16)
+
+
+def _normal(bits: Array) -> Points:
     # 24 bits are what float32 holds; the half keeps clear of 0, and the minimum of 1, to which the highest is rounded
     unit = jnp.minimum(((bits >> 8).astype(jnp.float32) + 0.5) / 2.0**24, 1.0 - 2.0**-24)
     return jax.scipy.special.ndtri(unit).astype(jnp.result_type(float))
@@ -106,7 +145,4 @@ def transition_noise(key: Key, points: Points, *, qmc: bool = True) -> Points:
     num, dim = points.shape
     if not qmc or dim > MAX_SOBOL_DIM:
         return jax.random.normal(key, (num, dim), points.dtype)
-    noise_key, order_key = jax.random.split(key)
-    # the points of one Sobol set come in a fixed order; without a shuffle, noise would depend on the particle
-    noise = jax.random.permutation(order_key, sobol_normal(noise_key, num, dim))
-    return match_moments(noise, apart_from=points)
+    return match_moments(shuffled_sobol_normal(key, num, dim), apart_from=points)

@@ -16,7 +16,7 @@ NORMALS = jax.random.normal(jax.random.key(0), (1024, 2))
 def decided(points, log_likelihood):
     cloud = equally_weighted(points)
     one = jax.vmap(jax.value_and_grad(log_likelihood))
-    return bool(is_exact(cloud, one(points)[0], one, Settings()))
+    return bool(is_exact(cloud, one(points)[0], one, Settings().misfit))
 
 
 def test_third_moments_are_the_sum_over_pairs():

@@ -10,23 +10,22 @@ from jaxtyping import Array
 
 from pfbr.inference.adaptive.filter.affine_flow import quadratic
 from pfbr.inference.adaptive.filter.cloud import Cloud
-from pfbr.inference.adaptive.filter.settings import Settings
 from pfbr.particles.particles import ess
 from pfbr.particles.particles import normalise as normalised
 from pfbr.particles.whitening import whitening_of
-from pfbr.typing import PerParticle, Points
+from pfbr.typing import PerParticle, Points, Real
 
 FEW = 256  # particles that are asked first
 BENT = 0.01  # standard deviations by which dynamics may miss being affine: no test of normality sees less
 
 
-def is_exact(cloud: Cloud, values: PerParticle, value_and_score, settings: Settings) -> Array:
-    """Whether the affine flow is exact here, as far as the particles can tell."""
+def is_exact(cloud: Cloud, values: PerParticle, value_and_score, misfit: Real) -> Array:
+    """Whether the affine flow is exact here, as far as the particles can tell, but for so many nats of misfit."""
     n = cloud.points.shape[0]
     stride = max(1, n // FEW)
     points, log_weights = cloud.points[::stride], normalised(cloud.log_weights[::stride])
     seen = quadratic(points, jnp.exp(log_weights), value_and_score)
-    plain = (seen.misfit < settings.misfit) & jnp.all(jnp.isfinite(values))
+    plain = (seen.misfit < misfit) & jnp.all(jnp.isfinite(values))
     informative = seen.sharpness > 1e-3  # a flat likelihood is weighed: nothing moves
     many = cloud.ess > 0.5 * n  # few effective particles pass any test of normality
     exact = plain & informative & many & is_gaussian(points, log_weights)
@@ -35,7 +34,7 @@ def is_exact(cloud: Cloud, values: PerParticle, value_and_score, settings: Setti
 
     def all_agree():
         everywhere = quadratic(cloud.points, cloud.weights, value_and_score)
-        return (everywhere.misfit < settings.misfit) & is_gaussian(cloud.points, cloud.log_weights)
+        return (everywhere.misfit < misfit) & is_gaussian(cloud.points, cloud.log_weights)
 
     return jax.lax.cond(exact, all_agree, lambda: jnp.array(False))
 

@@ -1,8 +1,7 @@
 """Quasi-random noise for weighted particles, matched to them."""
 
-import jax
-
-from pfbr.particles.qmc import sobol_normal
+from pfbr.inference.adaptive.filter.matching import MOST_MATCHED
+from pfbr.particles.qmc import shuffled_sobol_normal
 from pfbr.particles.whitening import whitening_of
 from pfbr.typing import Key, PerParticle, Points
 
@@ -11,12 +10,12 @@ def transition_normals(key: Key, points: Points, weights: PerParticle) -> Points
     """Standard normals (n, d): mean zero, covariance one, no correlation with the particles, all as weighted.
 
     With linear dynamics the predicted mean and covariance are then those of the formula. Less is matched where there
-    are too few particles for that many conditions.
+    are too few particles for that many conditions, and nothing where there are so many that even noise is enough.
     """
     n, d = points.shape
-    noise_key, order_key = jax.random.split(key)
-    # one Sobol set has a fixed order: without a shuffle the noise would depend on the particle
-    noise = jax.random.permutation(order_key, sobol_normal(noise_key, n, d))
+    noise = shuffled_sobol_normal(key, n, d)
+    if n > MOST_MATCHED:
+        return noise
     if n > 4 * d + 2:
         z = whitening_of(points, weights, shrink=False).whiten(points)
         noise = noise - weights @ noise

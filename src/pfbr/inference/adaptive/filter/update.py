@@ -24,6 +24,8 @@ from pfbr.inference.adaptive.filter.transitions import Before
 from pfbr.inference.adaptive.filter.window import Window
 from pfbr.particles.particles import ess
 
+QUADRATIC = 1e-3  # nats by which rounding alone may miss a quadratic
+
 
 class Ways(eqx.Module):
     """What else a cloud can do than weigh, flow and follow kernels; None: it cannot.
@@ -81,11 +83,11 @@ def absorb(
 
     values = log_likelihood(cloud.points)
 
+    after = judged(weighed(cloud, values, ways.paths))
+    enough = is_enough(after, settings)
+
     def weigh_or_work():
-        after = judged(weighed(cloud, values, ways.paths))
-        if weigh_only:
-            return after
-        return jax.lax.cond(is_enough(after, settings), lambda: after, lambda: judged(work()))
+        return after if weigh_only else jax.lax.cond(enough, lambda: after, lambda: judged(work()))
 
     def work():
         return _oversample(key, cloud, log_likelihood, settings, ways, by_density)
@@ -97,7 +99,9 @@ def absorb(
 
     if not settings.find_exact:
         return weigh_or_work()
-    exact = may_be_exact & is_exact(cloud, values, value_and_score, settings)
+    # what a likelihood misses of being quadratic is an error of the flow; weighing has none, where it is enough
+    misfit = jnp.where(enough, QUADRATIC, settings.misfit)
+    exact = may_be_exact & is_exact(cloud, values, value_and_score, misfit)
     return jax.lax.cond(exact, by_flow, weigh_or_work)
 
 
