@@ -4,7 +4,7 @@ import equinox as eqx
 from jax import numpy as jnp
 from jaxtyping import Array
 
-from pfbr.inference.adaptive.filter.matching import MOST_MATCHED, matched
+from pfbr.inference.adaptive.filter.matching import matched
 from pfbr.particles.particles import ess
 from pfbr.particles.particles import normalise as normalised
 from pfbr.particles.resampling import systematic
@@ -48,17 +48,15 @@ def resampled(
     key: Array, points: Array, log_weights: Array, parent: Array, num: int | None = None, *, match: Array | bool = True
 ) -> Cloud:
     """Equal weights, with mean and covariance kept: what resampling adds in noise to the first two moments is taken
-    out again by one affine map, where there are enough ancestors for it, and not so many that it does not matter.
-    `match=False`: points stay as they are."""
+    out again by one affine map, where there are enough ancestors for it. `match=False`: points stay as they are."""
     num = points.shape[0] if num is None else num
     log_weights = normalised(log_weights)
     ancestors = systematic(key, log_weights, num)
-    after = Cloud(points[ancestors], jnp.full(num, -jnp.log(num), points.dtype), ancestors, parent[ancestors])
-    if num > MOST_MATCHED:
-        return after
-    chosen, equal = after.points, after.weights
+    equal = jnp.full(num, 1 / num, points.dtype)
+    chosen = points[ancestors]
     corrected = matched(chosen, equal, whitening_of(points, jnp.exp(log_weights), shrink=False))
-    # with fewer the correction is a guess as rough as what it corrects
-    enough = (ess(log_weights) > 4 * points.shape[1]) & match
+    enough = (
+        ess(log_weights) > 4 * points.shape[1]
+    ) & match  # else the correction is a guess as rough as what it corrects
     chosen = jnp.where(enough & jnp.all(jnp.isfinite(corrected)), corrected, chosen)
-    return after.at(chosen)
+    return Cloud(chosen, jnp.full(num, -jnp.log(num), points.dtype), ancestors, parent[ancestors])

@@ -3,8 +3,6 @@
 from pfbr.particles.whitening import Whitening, whitening_of
 from pfbr.typing import PerParticle, Points
 
-MOST_MATCHED = 1024  # particles: beyond, resampling adds little noise, and the time is better spent on more of them
-
 
 def matched(points: Points, weights: PerParticle, target: Whitening) -> Points:
     """The points moved by one affine map, so that mean and covariance are the target's; the identity where they

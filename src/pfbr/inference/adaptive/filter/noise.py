@@ -1,6 +1,5 @@
 """Quasi-random noise for weighted particles, matched to them."""
 
-from pfbr.inference.adaptive.filter.matching import MOST_MATCHED
 from pfbr.particles.qmc import shuffled_sobol_normal
 from pfbr.particles.whitening import whitening_of
 from pfbr.typing import Key, PerParticle, Points
@@ -10,12 +9,10 @@ def transition_normals(key: Key, points: Points, weights: PerParticle) -> Points
     """Standard normals (n, d): mean zero, covariance one, no correlation with the particles, all as weighted.
 
     With linear dynamics the predicted mean and covariance are then those of the formula. Less is matched where there
-    are too few particles for that many conditions, and nothing where there are so many that even noise is enough.
+    are too few particles for that many conditions.
     """
     n, d = points.shape
     noise = shuffled_sobol_normal(key, n, d)
-    if n > MOST_MATCHED:
-        return noise
     if n > 4 * d + 2:
         z = whitening_of(points, weights, shrink=False).whiten(points)
         noise = noise - weights @ noise

@@ -10,10 +10,12 @@ from pfbr.inference.adaptive.filter.noise import transition_normals
 from pfbr.particles.qmc import MAX_SOBOL_DIM, draw_prior
 from pfbr.typing import Points
 
+MAX_QUASI = 1024  # beyond, noise averages out by itself, and the time is better spent on more particles
+
 
 def first_cloud(key: Array, model: FilterModel, num_particles: int) -> Cloud:
     """Draws from the prior: quasi-random and matched where it is a function of normals, independent otherwise."""
-    return equally_weighted(draw_prior(key, model.first_at(), num_particles))
+    return equally_weighted(draw_prior(key, model.first_at(), num_particles, qmc=num_particles <= MAX_QUASI))
 
 
 def draw_noise(key: Array, model: FilterModel, cloud: Cloud, *, match: bool = True) -> Array:
@@ -21,7 +23,7 @@ def draw_noise(key: Array, model: FilterModel, cloud: Cloud, *, match: bool = Tr
     n = cloud.points.shape[0]
     if not model.offers("transition_from_normal"):
         return jax.random.key_data(jax.random.split(key, n))
-    if match and model.dim <= MAX_SOBOL_DIM:
+    if match and n <= MAX_QUASI and model.dim <= MAX_SOBOL_DIM:
         return transition_normals(key, cloud.points, cloud.weights)
     # all from one key: a key for each particle takes as long again
     return jax.random.normal(key, cloud.points.shape, cloud.points.dtype)
