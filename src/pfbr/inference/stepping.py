@@ -100,6 +100,7 @@ class Stepper:
         # without equinox's wrapping of methods, which costs more than they do
         self.particles = partial(type(method).particles, method)
         self.parameters = partial(type(method).parameters, method)
+        self._is_full = partial(type(method).is_full, method)
         self._key = jax.random.key_data(key) if jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key) else key
         self.weighs = type(method).weigh is not Method.weigh
         self._own: dict[tuple, _Compiled] = {}  # the same, without what all steps of this stream share
@@ -107,7 +108,7 @@ class Stepper:
     def __call__(self, number: int, state: State, row: Row, what: str) -> tuple[State, Info]:
         """State and info after one more row, whose step has this number; `what` names it where it leaves no
         posterior."""
-        if self.weighs and self._method.is_full(state.own):
+        if self.weighs and self._is_full(state.own):
             state = _with_room_compiled(self._method, self._model, state, row.observation, row.given)
         shapes, arguments = self._arguments(number, state, row)
         found = self._function(try_weighing, shapes)(*arguments) if self.weighs else None
