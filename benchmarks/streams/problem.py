@@ -2,6 +2,7 @@
 
 import pathlib
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -64,7 +65,7 @@ class Truth:
 
 
 @dataclass(frozen=True)
-class Problem:
+class Problem(ABC):
     """Subclasses say how a seed makes a stream, and how its truth is found."""
 
     name: str
@@ -74,8 +75,9 @@ class Problem:
         """The model of one stream; some have a prior of their own."""
         return self.model
 
+    @abstractmethod
     def simulate(self, seed: int) -> Simulated:
-        raise NotImplementedError
+        """The stream of a seed."""
 
     def find_truth(self, seed: int) -> Truth | None:
         """None: the state itself is what an estimate is compared with."""

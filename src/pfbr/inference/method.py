@@ -10,6 +10,7 @@ A session, a recorded stream, a task of training: all follow this, so that one s
 """
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -112,9 +113,7 @@ def advance(
     key: Key, method: Method, model: Model, state: State, observation: Observation, given: Given = Given()
 ) -> tuple[State, Info]:
     """The state after one more observation, which has no NaN any more. `key` is this step's own."""
-    bound, time = _bound(model, state, observation, given)
-    own, info = method.update(key, bound, state.own, observation)
-    return _counted(state, own, info, time, given)
+    return _advanced(method.update, key, model, state, observation, given)
 
 
 def try_weighing(
@@ -133,8 +132,14 @@ def advance_by_moving(
     key: Key, method: Method, model: Model, state: State, observation: Observation, given: Given = Given()
 ) -> tuple[State, Info]:
     """The same as `advance` where weighing was not enough."""
+    return _advanced(method.move, key, model, state, observation, given)
+
+
+def _advanced(
+    update: Callable, key: Key, model: Model, state: State, observation: Observation, given: Given
+) -> tuple[State, Info]:
     bound, time = _bound(model, state, observation, given)
-    own, info = method.move(key, bound, state.own, observation)
+    own, info = update(key, bound, state.own, observation)
     return _counted(state, own, info, time, given)
 
 
