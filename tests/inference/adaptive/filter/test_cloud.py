@@ -5,7 +5,7 @@ import numpy as np
 from jax import numpy as jnp
 
 from pfbr.inference.adaptive.filter.cloud import Cloud, equally_weighted, resampled
-from pfbr.inference.adaptive.filter.matching import matched
+from pfbr.inference.adaptive.filter.matching import MAX_MATCHED, matched
 from pfbr.particles.whitening import whitening_of
 
 POINTS = jax.random.normal(jax.random.key(0), (200, 2)) * jnp.array([1.0, 100.0]) + jnp.array([0.0, 1000.0])
@@ -45,3 +45,8 @@ def test_a_cloud_far_from_zero_has_its_mean():
     far = Cloud(POINTS + 1e5, LOG_WEIGHTS, jnp.arange(200), jnp.arange(200))
     exact = np.exp(np.asarray(LOG_WEIGHTS, float)) @ np.asarray(far.points, float)
     np.testing.assert_allclose(far.mean, exact, atol=0.02)
+
+
+def test_very_many_are_copies_and_nothing_else():
+    after = resampled(jax.random.key(1), POINTS, LOG_WEIGHTS, jnp.arange(200), MAX_MATCHED + 1)
+    np.testing.assert_array_equal(after.points, POINTS[after.family])

@@ -37,3 +37,16 @@ def test_the_error_of_a_density_is_small_in_the_middle_and_large_in_its_tails(te
     assert float(error_of_density(CLOUD, density)) < 0.1
     narrow = equally_weighted(jnp.array([2.5, 0.0]) + 0.3 * CLOUD.points)  # at the edge of the kernels
     assert float(error_of_density(narrow, density)) > float(error_of_density(CLOUD, density))
+
+
+def test_a_flow_that_leaves_a_mode_behind_is_not_taken():
+    """The square is seen. An affine map takes all particles to the nearer root, with equal weights; the few at the
+    other one, where nearly all of the posterior is, still see it."""
+    z = jax.random.normal(jax.random.key(0), (1024,))
+    cloud = equally_weighted(jnp.where(jnp.arange(1024) % 64 == 0, -14.1 + 0.3 * z, 8 + 2 * z)[:, None])
+    log_likelihood = lambda points: -0.5 * (points[:, 0] ** 2 / 20 - 10) ** 2
+    value_and_score = jax.vmap(jax.value_and_grad(lambda x: log_likelihood(x[None])[0]))
+    run = lambda key: flow_or_temper(key, cloud, log_likelihood, value_and_score, Settings(), before=None, noisy=True)
+    after = jax.jit(run)(jax.random.key(1))
+    behind = jnp.sum(jnp.where(after.cloud.points[:, 0] < 0, after.cloud.weights, 0))
+    assert float(behind) > 0.3

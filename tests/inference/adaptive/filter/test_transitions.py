@@ -36,3 +36,15 @@ def test_spikes_and_no_noise_leave_it_to_kernels(std):
     density = density_after(std)
     assert not bool(density.by_transitions)
     assert bool(jnp.all(jnp.isfinite(density(GRID))))
+
+
+def test_a_model_s_own_transitions_come_first_where_kernels_are_hardly_better():
+    """A Gaussian cloud, which one kernel fits as well as anything: far out only the transitions are right."""
+    start = jax.random.normal(jax.random.key(100), (1024, 1))
+    for number in range(8):
+        points = start + 0.7 * jax.random.normal(jax.random.key(number), start.shape)
+        cloud = equally_weighted(points)
+        density = predictive_density(
+            jax.random.key(3), cloud, Before(start, pairs_with(0.7)), Settings(), cloud.log_weights
+        )
+        assert bool(density.by_transitions)

@@ -4,7 +4,7 @@ import equinox as eqx
 from jax import numpy as jnp
 from jaxtyping import Array
 
-from pfbr.inference.adaptive.filter.matching import matched
+from pfbr.inference.adaptive.filter.matching import MAX_MATCHED, matched
 from pfbr.particles.particles import ess
 from pfbr.particles.particles import normalise as normalised
 from pfbr.particles.resampling import systematic
@@ -48,15 +48,16 @@ def resampled(
     key: Array, points: Array, log_weights: Array, parent: Array, num: int | None = None, *, match: Array | bool = True
 ) -> Cloud:
     """Equal weights, with mean and covariance kept: what resampling adds in noise to the first two moments is taken
-    out again by one affine map, where there are enough ancestors for it. `match=False`: points stay as they are."""
+    out again by one affine map, where there are enough ancestors for it. `match=False`: points stay as they are, and so
+    do very many of them."""
     num = points.shape[0] if num is None else num
     log_weights = normalised(log_weights)
     ancestors = systematic(key, log_weights, num)
-    equal = jnp.full(num, 1 / num, points.dtype)
     chosen = points[ancestors]
-    corrected = matched(chosen, equal, whitening_of(points, jnp.exp(log_weights), shrink=False))
-    enough = (
-        ess(log_weights) > 4 * points.shape[1]
-    ) & match  # else the correction is a guess as rough as what it corrects
-    chosen = jnp.where(enough & jnp.all(jnp.isfinite(corrected)), corrected, chosen)
+    if num <= MAX_MATCHED:
+        target = whitening_of(points, jnp.exp(log_weights), shrink=False)
+        corrected = matched(chosen, jnp.full(num, 1 / num, points.dtype), target)
+        # with fewer the correction is a guess as rough as what it corrects
+        enough = ess(log_weights) > 4 * points.shape[1]
+        chosen = jnp.where(enough & match & jnp.all(jnp.isfinite(corrected)), corrected, chosen)
     return Cloud(chosen, jnp.full(num, -jnp.log(num), points.dtype), ancestors, parent[ancestors])

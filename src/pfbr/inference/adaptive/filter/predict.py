@@ -5,17 +5,16 @@ from jax import numpy as jnp
 from jaxtyping import Array
 
 from pfbr.inference.adaptive.filter.cloud import Cloud, equally_weighted
+from pfbr.inference.adaptive.filter.matching import MAX_MATCHED
 from pfbr.inference.adaptive.filter.model import FilterModel
 from pfbr.inference.adaptive.filter.noise import transition_normals
 from pfbr.particles.qmc import MAX_SOBOL_DIM, draw_prior
 from pfbr.typing import Points
 
-MAX_QUASI = 1024  # beyond, noise averages out by itself, and the time is better spent on more particles
-
 
 def first_cloud(key: Array, model: FilterModel, num_particles: int) -> Cloud:
     """Draws from the prior: quasi-random and matched where it is a function of normals, independent otherwise."""
-    return equally_weighted(draw_prior(key, model.first_at(), num_particles, qmc=num_particles <= MAX_QUASI))
+    return equally_weighted(draw_prior(key, model.first_at(), num_particles))
 
 
 def draw_noise(key: Array, model: FilterModel, cloud: Cloud, *, match: bool = True) -> Array:
@@ -23,8 +22,9 @@ def draw_noise(key: Array, model: FilterModel, cloud: Cloud, *, match: bool = Tr
     n = cloud.points.shape[0]
     if not model.offers("transition_from_normal"):
         return jax.random.key_data(jax.random.split(key, n))
-    if match and n <= MAX_QUASI and model.dim <= MAX_SOBOL_DIM:
-        return transition_normals(key, cloud.points, cloud.weights)
+    if match and model.dim <= MAX_SOBOL_DIM:
+        # a linear system is exact with matched noise, whatever the number of particles
+        return transition_normals(key, cloud.points, cloud.weights, match=model.linear or n <= MAX_MATCHED)
     # all from one key: a key for each particle takes as long again
     return jax.random.normal(key, cloud.points.shape, cloud.points.dtype)
 

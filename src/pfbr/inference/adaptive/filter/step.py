@@ -30,6 +30,7 @@ REST = 4  # reports between two looks: a bound on the time of a stream that noth
 
 TAIL = 1024  # weights that tell how heavy their tail is, at most
 WRONGEST = 2.0  # standard deviations that an error is said to be, at most
+FAR = 5  # rounds of tempering: where so little of a cloud counts, what was lost earlier may count more
 BEYOND = 0.5  # of a cloud, where no predicted particle vouches for it: more likely lost than not
 
 
@@ -203,7 +204,8 @@ def _step(
     if lineage is not None and settings.second_look and model.noise_dim > 0 and not weigh_only:
         # without noise there is no second look: particles have gone back to where they were already
         kept = lineage
-        look = (surprise | (was_observed(conditions) & (result.beyond > BEYOND))) & (rested >= REST)
+        far = (result.beyond > BEYOND) | (result.rounds >= FAR)
+        look = (surprise | (was_observed(conditions) & far)) & (rested >= REST)
         cloud, log_evidence, replaced = jax.lax.cond(
             look,
             lambda: look_again(look_key, model, cloud, log_evidence, kept, settings),

@@ -20,6 +20,7 @@ from pfbr.particles.resampling import systematic
 from pfbr.particles.tempering_share import tempering_share
 from pfbr.particles.whitening import whitening_of
 
+LEFT_BEHIND = 0.1  # nats of evidence that a flow may lose, and two standard errors
 NARROWER = 0.7  # width of other kernels that could as well have been chosen
 
 
@@ -97,10 +98,10 @@ def _absorb_in_rounds(
                 return _temper(temper_key, cloud, values, done, share, density, log_likelihood, settings)
 
             fits = ess(flowed) > jnp.maximum(settings.flow * n, stay_ess)
-            # what the particles score where they are is rarely more than the evidence: a flow that scores far less has
-            # taken all of them to nowhere, where weights are equal too
-            sane = jax.nn.logsumexp(flowed) > jax.nn.logsumexp(stay) - 10
-            return jax.lax.cond(fits & sane & apart, take_flow, temper)
+            # weights are equal too where all particles have left a mode behind: those that stayed still see it, and
+            # their evidence is right on average
+            least = jax.nn.logsumexp(stay) - LEFT_BEHIND - 2 / jnp.sqrt(stay_ess)
+            return jax.lax.cond(fits & (jax.nn.logsumexp(flowed) > least) & apart, take_flow, temper)
 
         done, step = jax.lax.cond((stay_ess > settings.stay * n) & apart, weigh, flow_or_temper)
         total = result.log_predictive + step.log_predictive

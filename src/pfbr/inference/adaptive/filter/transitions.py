@@ -17,6 +17,8 @@ from pfbr.inference.adaptive.filter.density import CloudDensity, judged_density
 from pfbr.inference.adaptive.filter.settings import Settings
 from pfbr.typing import Key, PerParticle, Points
 
+BEHIND = 0.1  # nats by which transitions may fall behind out of sample: only they are right in the tails
+
 LogTransitions = Callable[[Points, Points], Array]  # to (m, d), from (k, d) -> (m, k)
 
 
@@ -67,4 +69,4 @@ def predictive_density(
     left = jax.nn.logsumexp(jnp.where(judges.others, kernels.log_weights, -jnp.inf), axis=1)
     scores = jax.nn.logsumexp(jnp.where(judges.others, pairs, -jnp.inf), axis=1) - left
     ahead = jnp.where(jnp.isfinite(scores), scores, -1e4) - judges.scores
-    return PredictiveDensity(kernels, before, judges.share @ ahead > 0)
+    return PredictiveDensity(kernels, before, judges.share @ ahead > -BEHIND)
