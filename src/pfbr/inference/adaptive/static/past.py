@@ -7,7 +7,8 @@ import jax
 from jax import Array
 from jax import numpy as jnp
 
-BLOCK = 128  # rows summed at a time: wide enough for batched products, small enough to stay in the cache
+BLOCK = 128  # rows that go at a time when the past is full
+SUMMED = 32  # rows summed at a time: a young stream has few, and those that are none cost as much
 
 
 class Past(eqx.Module):
@@ -41,11 +42,11 @@ class Past(eqx.Module):
     def block(self, index: Array, stand_in: Any) -> tuple[Any, Array]:
         """Rows of one block and which of them are real. A valid row stands in for the others: 0 · NaN is NaN in a
         gradient, whatever mask is laid over the sum."""
-        return take(self.rows, index * BLOCK, BLOCK, self.count, stand_in)
+        return take(self.rows, index * SUMMED, SUMMED, self.count, stand_in)
 
     @property
     def num_blocks(self) -> Array:
-        return (self.count + BLOCK - 1) // BLOCK
+        return (self.count + SUMMED - 1) // SUMMED
 
 
 def take(rows: Any, start: Array, size: int, count: Array, stand_in: Any) -> tuple[Any, Array]:
