@@ -1,5 +1,7 @@
 """A model from a few words, and a clear refusal for everything else."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -124,3 +126,11 @@ def test_a_damaged_system_is_refused(tmp_path):
         with pytest.raises(kind) as refusal:
             resolve(f"linear-dynamics:system={tmp_path / name}")
         assert said in str(refusal.value)
+
+
+def test_nothing_is_left_beside_a_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    path = tmp_path / "mine.py"
+    path.write_text("from pfbr.models import GaussianMean\nmodel = GaussianMean(2)\n")
+    resolve(f"{path}:model")
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.py"]

@@ -1,6 +1,7 @@
 """A model from a few words: a built-in name with settings, or an object in a Python file."""
 
 import difflib
+import importlib.machinery
 import importlib.util
 import inspect
 import os
@@ -141,6 +142,13 @@ def _from_file(path: Path, attribute: str) -> Model:
     return found
 
 
+class _Unwritten(importlib.machinery.SourceFileLoader):
+    """Leaves no __pycache__ beside a user's file: a command that is refused changes nothing."""
+
+    def set_data(self, path, data, *, _mode=0o666) -> None:
+        pass
+
+
 def _load(path: Path) -> ModuleType:
     if not path.is_file():
         siblings = [file.name for file in path.parent.glob("*.py")] if path.parent.is_dir() else []
@@ -148,7 +156,7 @@ def _load(path: Path) -> ModuleType:
             f"there is no file {str(path)!r}.{_closest(path.name, siblings)} Check the path before the colon."
         )
     name = f"pfbr_spec_{path.stem}"
-    description = importlib.util.spec_from_file_location(name, path)
+    description = importlib.util.spec_from_file_location(name, path, loader=_Unwritten(name, str(path)))
     if description is None or description.loader is None:
         raise FileError(f"{str(path)!r} cannot be run as Python.")
     module = importlib.util.module_from_spec(description)
