@@ -43,7 +43,8 @@ def side_by_side(charts: Sequence[Chart]) -> Figure:
     for axis in axes[len(charts) :]:
         axis.set_visible(False)
     handles = _legend(charts)
-    across = min(len(handles), 2 * columns)
+    longest = max((len(str(handle.get_label())) for handle in handles), default=0)
+    across = min(len(handles), max(1, int(size[0] / (0.6 + 0.075 * longest))))  # inches of a line, and of a letter
     figure.legend(handles=handles, loc="outside lower center", ncols=across, frameon=False, fontsize=9)
     return figure
 
@@ -84,7 +85,7 @@ def _set_y_scale(axis: Axes, chart: Chart) -> None:
             axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         else:  # over many decades there is room for their powers alone
             axis.xaxis.set_major_locator(LogLocator())
-            axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+            axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
 
 
 def _draw_series(axis: Axes, chart: Chart, series: Series) -> None:
