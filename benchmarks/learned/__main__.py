@@ -1,6 +1,6 @@
 """Train the general operator, or measure it on kinds of likelihoods that it never saw.
 
-python -m benchmarks.learned train --minutes 11 --directory problems --out any.pfbr
+python -m benchmarks.learned train --minutes 14 --directory problems --out any.pfbr
 python -m benchmarks.learned table --operator any.pfbr --kinds testing --seed 5000
 """
 
@@ -51,7 +51,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
     one = commands.add_parser("train")
-    one.add_argument("--minutes", type=float, default=11.0)
+    one.add_argument("--minutes", type=float, default=14.0)
     one.add_argument("--seed", type=int, default=0)
     one.add_argument("--directory", required=True, help="for problems and the checkpoint")
     one.add_argument("--resume", action="store_true")

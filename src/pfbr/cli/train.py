@@ -24,7 +24,9 @@ def train(
     particles: int = typer.Option(256, "--particles", help="Particles in training; any number works afterwards."),
     seed: int = typer.Option(0, "--seed", min=0, help="Same seed and steps, same operator."),
     resume: bool = typer.Option(False, "--resume", help="Go on from FILE.checkpoint, with the same options."),
-    operator: str = typer.Option("auto", "--operator", help="auto, residual, or paper (the paper's architecture)."),
+    operator: str = typer.Option(
+        "auto", "--operator", help="auto, residual, any (from the operator for every model), or paper."
+    ),
     processes: int = typer.Option(1, "--processes", min=1, help="Divide the tasks of a step among so many processes."),
     coordinator: str | None = typer.Option(
         None, "--coordinator", help="HOST:PORT of the first process, where they are started one by one."

@@ -9,6 +9,7 @@ from there, which makes the error of second order in the step.
 
 from typing import Any
 
+import equinox as eqx
 import jax
 from jax import numpy as jnp
 
@@ -18,6 +19,7 @@ from pfbr.particles.whitening import Whitening
 from pfbr.typing import Matrix, PerParticle, Point, Points, Scalar, Support
 
 LEAST = 0.5  # of 1 + sλ: where the likelihood curves upwards a step may thin the precision to half, and less and less
+FARTHEST = 4.0  # e-foldings below that: a step may not throw points out of the range of float32
 CLOSE = 1e-3  # eigenvalues nearer than this, relative to their size, have a derivative instead of a quotient
 
 
@@ -41,33 +43,43 @@ def affine_steps(
         points, log_density, support = state
         seen_by = points if support is None else support
         frame, mean_score, curvature = velocity.tangent(seen_by, likelihood)
-        half = _move(frame, mean_score, curvature, 0.5 * width)
-        mean_score, curvature = _seen_from(frame, *velocity.tangent(half[0](seen_by), likelihood))
-        go, log_det = _move(frame, mean_score, curvature, width)
-        return (go(points), log_density - log_det, None if support is None else go(support)), None
+        half = affine_map(frame, mean_score, curvature, 0.5 * width)
+        mean_score, curvature = seen_from(frame, *velocity.tangent(half(seen_by), likelihood))
+        go = affine_map(frame, mean_score, curvature, width)
+        return (go(points), log_density - go.log_det, None if support is None else go(support)), None
 
     (points, log_density, _), _ = jax.lax.scan(step, (points, log_density, support), jnp.diff(times))
     return points, log_density
 
 
-def _seen_from(frame: Whitening, other: Whitening, mean_score: Point, curvature: Matrix) -> tuple[Point, Matrix]:
+class AffineMap(eqx.Module):
+    """w ↦ w root + shift in a frame."""
+
+    frame: Whitening
+    root: Matrix
+    shift: Point
+
+    def __call__(self, points: Points) -> Points:
+        # the difference is added, so that a map that is the identity moves nothing by rounding
+        w = self.frame.whiten(points)
+        return points + self.frame.vectors(w @ (self.root - jnp.eye(self.root.shape[0], dtype=w.dtype)) + self.shift)
+
+    @property
+    def log_det(self) -> Scalar:
+        return jnp.linalg.slogdet(self.root)[1]
+
+
+def affine_map(frame: Whitening, mean_score: Point, curvature: Matrix, width: Scalar) -> AffineMap:
+    """The map of one step over `width` of a log likelihood with this slope and minus this curvature."""
+    root = inverse_root(width * curvature)
+    return AffineMap(frame, root, root @ (root @ (width * mean_score)))
+
+
+def seen_from(frame: Whitening, other: Whitening, mean_score: Point, curvature: Matrix) -> tuple[Point, Matrix]:
     """Slope at the mean and curvature of the same quadratic, in another frame."""
     turn = other.inverse_scale @ frame.scale
     curvature = turn.T @ curvature @ turn
     return turn.T @ mean_score + curvature @ frame.whiten(other.mean), curvature
-
-
-def _move(frame: Whitening, mean_score: Point, curvature: Matrix, width: Scalar):
-    """The map of one step, on points, and its log determinant."""
-    root = inverse_root(width * curvature)
-    shift = root @ (root @ (width * mean_score))
-
-    def go(points: Points) -> Points:
-        # the difference is added, so that a map that is the identity moves nothing by rounding
-        w = frame.whiten(points)
-        return points + frame.vectors(w @ (root - jnp.eye(root.shape[0], dtype=root.dtype)) + shift)
-
-    return go, jnp.linalg.slogdet(root)[1]
 
 
 @jax.custom_jvp
@@ -98,4 +110,5 @@ def _spectral(matrix: Matrix) -> tuple[Matrix, PerParticle, Matrix]:
 def _of_eigenvalue(value):
     plain = value > LEAST - 1
     low = jnp.where(plain, LEAST - 1, value)  # keeps the exponential finite where it is not taken
-    return 1 / jnp.sqrt(jnp.where(plain, 1 + value, LEAST * jnp.exp((low + 1 - LEAST) / LEAST)))
+    fewer = jnp.maximum((low + 1 - LEAST) / LEAST, -FARTHEST)
+    return 1 / jnp.sqrt(jnp.where(plain, 1 + value, LEAST * jnp.exp(fewer)))

@@ -38,7 +38,7 @@ _FLOW_DEFAULTS: dict[str, dict[str, Any]] = {
     "gaussian": {"solver": "closed-form", "steps": 4},
     "residual": {"solver": "heun", "steps": 4},
     "informed": {"solver": "heun", "steps": 4},
-    "equivariant": {"solver": "heun", "steps": 8},
+    "equivariant": {"solver": "closed-form", "steps": 4},
 }
 NAMES = tuple(_FLOW_DEFAULTS)
 _ANY_DIM = ("gaussian", "equivariant")  # they serve models with any number of unknowns
@@ -50,7 +50,7 @@ def choose(name: str, model: Model, **settings) -> Architecture:
     if name == "auto":
         name = "residual"
     if not isinstance(name, str) or name not in NAMES:
-        raise InputError(f"`operator` must be one of auto, {', '.join(NAMES)}; got {shortened(name)}.")
+        raise InputError(f"`operator` must be one of auto, any, {', '.join(NAMES)}; got {shortened(name)}.")
     shape = observation_shape(model)
     if name in _READERS and shape is None:
         raise InputError(f"the {name} operator reads the observation itself; the model must have `sample_observation`.")

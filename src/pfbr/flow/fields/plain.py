@@ -2,19 +2,19 @@
 
 from jax import numpy as jnp
 
-from pfbr.flow.fields.seen import At, Fields, Seen
+from pfbr.flow.fields.active import Active, At, Fields
+from pfbr.flow.fields.seen import Seen
 
 
-def plain_fields(seen: Seen, at: At) -> Fields:
-    """w/√d, ū/m, C w/m, u(w)/m; and the log likelihood in units of its spread."""
-    n, d = at.points.shape
-    stack = lambda *parts: jnp.stack([jnp.broadcast_to(part, (n, *part.shape[-1:])) for part in parts], axis=1)
-    matrices = lambda *parts: jnp.stack([jnp.broadcast_to(part, (n, d, d)) for part in parts], axis=1)
-    eye = jnp.eye(d, dtype=at.points.dtype)
+def plain_fields(seen: Seen, active: Active, at: At) -> Fields:
+    """y, ū/m, C y/m, u(y)/m; the log likelihood in units of its spread, and the size of the other coordinates."""
+    r, n = at.points.shape
+    everywhere = lambda array: jnp.broadcast_to(array[..., None], (*array.shape, n))
+    eye = jnp.eye(r, dtype=at.points.dtype)
     m = seen.size
     return Fields(
-        stack(at.points / d**0.5, seen.mean_score / m, at.points @ seen.curvature / m, at.scores / m),
-        matrices(eye / d**0.5, 0 * eye, seen.curvature / m, at.hessians / m),
-        (at.values / seen.spread)[:, None],
-        (at.scores / seen.spread)[:, None],
+        jnp.stack([at.points, everywhere(active.mean_score / m), active.curvature @ at.points / m, at.scores / m]),
+        jnp.stack([everywhere(eye), everywhere(0 * eye), everywhere(active.curvature / m), at.hessians / m]),
+        jnp.stack([at.values / seen.spread, at.beyond]),
+        jnp.stack([at.scores / seen.spread, jnp.zeros_like(at.scores)]),
     )

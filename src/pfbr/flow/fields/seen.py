@@ -3,9 +3,7 @@
 from collections.abc import Callable
 
 import equinox as eqx
-import jax
 from jax import numpy as jnp
-from jaxtyping import Array, Float
 
 from pfbr.particles.whitening import Whitening, whitening_of
 from pfbr.typing import Matrix, PerParticle, Point, Points, Scalar
@@ -33,15 +31,6 @@ class Seen(eqx.Module):
     strength: Scalar  # `size`, and zero where there is no score at all
     size: Scalar  # of the scores: the square of their mean root length
     spread: Scalar  # of the values, in the same way
-
-
-class At(eqx.Module):
-    """Points to be asked about, in the frame of a cloud, with value, score and Hessian of the log likelihood there."""
-
-    points: Points
-    values: PerParticle
-    scores: Points
-    hessians: Float[Array, "n d d"]
 
 
 ValuesAndScores = Callable[[Points], tuple[PerParticle, Points]]
@@ -96,42 +85,3 @@ def _median(values: PerParticle, weights: PerParticle) -> Scalar:
 def _root(square: Scalar) -> Scalar:
     """Of zero too, where a root has no slope."""
     return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
-
-
-def look_at(seen: Seen, points: Points, values_and_scores: ValuesAndScores) -> At:
-    """Value, score and Hessian at the points: d Hessian-vector products for each."""
-    values, scores = values_and_scores(points)
-
-    def column(direction):
-        tangent = jnp.broadcast_to(direction, points.shape)
-        return jax.jvp(lambda p: values_and_scores(p)[1], (points,), (tangent,))[1]
-
-    hessians = seen.frame.covectors(jax.vmap(column, in_axes=1, out_axes=1)(seen.frame.scale))
-    scores = seen.frame.covectors(scores)
-    alive = jnp.isfinite(values) & jnp.all(jnp.isfinite(scores), axis=1)
-    curved = alive & jnp.all(jnp.isfinite(hessians), axis=(1, 2))
-    return At(
-        seen.frame.whiten(points),
-        jnp.where(alive, values, seen.lowest) - seen.level,
-        jnp.where(alive[:, None], scores, 0),
-        jnp.where(curved[:, None, None], hessians, 0),
-    )
-
-
-def active_metric(seen: Seen) -> Matrix:
-    """Distances along the directions in which the likelihood varies: E[u uᵀ] over its trace."""
-    second = (seen.weights[:, None] * seen.scores).T @ seen.scores
-    return second / jnp.maximum(jnp.trace(second), TINY**2)
-
-
-class Fields(eqx.Module):
-    """K vector fields with their Jacobians, and S scalars with their gradients, at n points."""
-
-    vectors: Float[Array, "n k d"]
-    jacobians: Float[Array, "n k d d"]  # […, i, j]: of component i by coordinate j
-    scalars: Float[Array, "n s"]
-    gradients: Float[Array, "n s d"]
-
-
-def joined(*parts: Fields) -> Fields:
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves, axis=1), *parts)

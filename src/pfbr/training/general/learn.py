@@ -1,4 +1,4 @@
-"""Learn one operator for every model: harvest equations, learn from them, roll clouds forward by what was learned."""
+"""Learn one operator for every model: take steps of the flow, learn from them, and roll clouds forward anew."""
 
 import dataclasses
 import math
@@ -23,7 +23,7 @@ from pfbr.inference.provenance import Provenance
 from pfbr.io import containers
 from pfbr.training.general.harvest import harvest
 from pfbr.training.general.recipe import Recipe
-from pfbr.training.objectives.equations import Equations, loss
+from pfbr.training.objectives.kicks import Lesson, log_weights, loss
 from pfbr.training.problems import store
 from pfbr.training.problems.kinds import KINDS
 from pfbr.training.problems.term import Kind
@@ -49,13 +49,19 @@ class Progress(NamedTuple):
 OPTIMISER = optax.chain(optax.clip_by_global_norm(CLIP), optax.scale_by_adam())
 
 
-@partial(jax.jit, static_argnames=("batch", "decay"))
-def learn_steps(key, pool: Equations, velocity, average, optimiser, rate, *, batch: int, decay: float):
+@partial(jax.jit, static_argnames=("kinds", "batch", "decay"))
+def learn_steps(key, pools: dict[int, Lesson], velocity, average, optimiser, rate, *, kinds, batch: int, decay: float):
+    def of_pool(velocity, key, pool: Lesson):
+        chosen = jax.random.randint(key, (batch,), 0, pool.share.shape[0])
+        some = jax.tree.map(lambda leaf: leaf[chosen], pool)
+        each = jax.vmap(lambda lesson: loss(log_weights(kinds, velocity, lesson)))(some)
+        return jnp.mean(jnp.where(jnp.isfinite(each), each, 5.0))
+
     def step(carry, key):
         velocity, average, optimiser = carry
-        chosen = jax.random.randint(key, (batch,), 0, pool.size.shape[0])
-        some = jax.tree.map(lambda leaf: leaf[chosen], pool)
-        value, gradient = jax.value_and_grad(lambda v: jnp.mean(jax.vmap(partial(loss, v))(some)))(velocity)
+        keys = jax.random.split(key, len(pools))
+        mean = lambda v: sum(of_pool(v, *one) for one in zip(keys, pools.values(), strict=True)) / len(pools)
+        value, gradient = jax.value_and_grad(mean)(velocity)
         gradient = jax.tree.map(lambda g: jnp.where(jnp.isfinite(g), g, 0), gradient)
         update, optimiser = OPTIMISER.update(gradient, optimiser)
         velocity = jax.tree.map(lambda w, u: w - rate * u, velocity, update)
@@ -92,22 +98,27 @@ def learn(
     for number in range(progress.round, recipe.rounds + 1):
         begun = time.monotonic()
         rng = np.random.default_rng((recipe.seed, number))
-        pool, lost = harvest(rng, kinds, recipe, stored, progress.average)
+        pools, lost = harvest(rng, kinds, recipe, stored, progress.average)
         entry = {"round": number, "steps": progress.steps, "lost": float(np.mean(list(lost.values())))}
         entry |= {f"lost, d = {d}": round(share, 4) for d, share in lost.items()}
         if entry["lost"] <= min((e["lost"] for e in progress.history), default=math.inf):
             progress = progress._replace(best=progress.average)
         progress = progress._replace(history=[*progress.history, entry])
-        tell(f"{entry}; {pool.size.shape[0]} clouds harvested in {time.monotonic() - begun:.0f} s")
+        tell(
+            f"{entry}; {sum(len(pool.share) for pool in pools.values())} steps harvested in "
+            f"{time.monotonic() - begun:.0f} s"
+        )
         if number < recipe.rounds:
-            progress, value = _round(recipe, progress, pool)
+            progress, value = _round(recipe, kinds, progress, pools)
             tell(f"round {number + 1} of {recipe.rounds}: {progress.steps} steps, loss {value:.3f}")
         progress = progress._replace(round=number + 1)
         _write(checkpoint, progress, recipe)
     return as_operator(progress, recipe, kinds)
 
 
-def _round(recipe: Recipe, progress: Progress, pool: Equations) -> tuple[Progress, float]:
+def _round(
+    recipe: Recipe, kinds: tuple[Kind, ...], progress: Progress, pools: dict[int, Lesson]
+) -> tuple[Progress, float]:
     """Learn until this round's part of the time is over; what is harvested between rounds does not count."""
     budget = 60 * recipe.minutes
     begun = time.monotonic()
@@ -119,7 +130,7 @@ def _round(recipe: Recipe, progress: Progress, pool: Equations) -> tuple[Progres
         rate = recipe.learning_rate * (0.5 * (1 + math.cos(math.pi * part)) + 0.01)
         key = jax.random.fold_in(jax.random.key(recipe.seed), steps)
         velocity, average, optimiser, value = learn_steps(
-            key, pool, velocity, average, optimiser, rate, batch=recipe.batch, decay=recipe.average
+            key, pools, velocity, average, optimiser, rate, kinds=kinds, batch=recipe.batch, decay=recipe.average
         )
         steps = steps + TOGETHER
         values.append(float(value))
@@ -128,7 +139,7 @@ def _round(recipe: Recipe, progress: Progress, pool: Equations) -> tuple[Progres
 
 
 def architecture(recipe: Recipe) -> Architecture:
-    return Architecture("equivariant", None, None, {"solver": "heun", "steps": recipe.steps})
+    return Architecture("equivariant", None, None, {"solver": "closed-form", "steps": recipe.steps})
 
 
 def as_operator(progress: Progress, recipe: Recipe, kinds: tuple[Kind, ...]) -> Operator:

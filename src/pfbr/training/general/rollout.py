@@ -1,71 +1,69 @@
-"""Clouds as the flow itself makes them: exact draws moved a part of the way by the velocity that is being learned."""
+"""Clouds as the flow itself makes them: exact draws moved step by step by the velocity that is being learned."""
 
 import equinox as eqx
 import jax
 from jax import numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from pfbr.flow.fields.seen import see
+from pfbr.flow.kicks import Turn, turn
 from pfbr.flow.velocities.equivariant import EquivariantVelocity, schedule
 from pfbr.particles.particles import ess
+from pfbr.training.objectives.kicks import Lesson
 from pfbr.training.problems.problem import Problem
 from pfbr.training.problems.term import Kind
 from pfbr.typing import PerParticle, Points, Scalar
 
 
 class Rolled(eqx.Module):
-    """The cloud after each step, the share of the observation that is in it then, and log weights to that target."""
+    """Log weights after each step, and the steps themselves as something to learn from, at some of the points."""
 
-    clouds: Float[Array, "steps n d"]
-    shares: Float[Array, " steps"]
     log_weights: Float[Array, "steps n"]
-
-
-class _Moving(eqx.Module):
-    """The cloud at the start of a step, where the velocity is asked for next, and the first of Heun's two slopes."""
-
-    start: Points
-    here: Points
-    slope: Points
-    log_det: PerParticle
-    growth: PerParticle
+    lessons: Lesson  # along a leading axis
 
 
 def roll(
-    velocity: EquivariantVelocity | None, kinds: tuple[Kind, ...], problem: Problem, cloud: Points, steps: int
+    velocity: EquivariantVelocity,
+    kinds: tuple[Kind, ...],
+    problem: Problem,
+    cloud: Points,
+    steps: int,
+    *,
+    begun: Scalar | float = 0.0,
+    chosen: Int[Array, " m"] | None = None,
 ) -> Rolled:
-    """Heun's steps, short ones first where the observation is sharp; without a velocity nothing moves."""
-    new = jax.vmap(jax.value_and_grad(lambda x: problem.log_new(kinds, x)))
-    target = jax.vmap(lambda x: jnp.stack([problem.log_before(kinds, x), problem.log_new(kinds, x)]))
-    clock = schedule(see(cloud, None, new))
-    ticks = jax.vmap(clock.time)(jnp.linspace(0, 1, steps + 1))
-    if velocity is None:
-        clouds, log_dets = jnp.broadcast_to(cloud, (steps, *cloud.shape)), jnp.zeros((steps, cloud.shape[0]))
-    else:
-        clouds, log_dets = _moved(velocity, new, cloud, jnp.diff(ticks))
-    at = jax.lax.map(target, jnp.concatenate([cloud[None], clouds]))
-    log_weights = at[1:, :, 0] + ticks[1:, None] * at[1:, :, 1] - at[0, :, 0] + log_dets
-    return Rolled(clouds, ticks[1:], log_weights)
+    """From exact draws with the share `begun` of the observation in them; short steps first where it is sharp."""
+    chosen = jnp.arange(0) if chosen is None else chosen
+    left = 1 - jnp.asarray(begun, cloud.dtype)
+    each = jax.vmap(jax.value_and_grad(lambda x: problem.log_new(kinds, x)))
+
+    def new(points):
+        values, scores = each(points)
+        return left * values, left * scores
+
+    ticks = jax.vmap(schedule(see(cloud, None, new)).time)(jnp.linspace(0, 1, steps + 1, dtype=cloud.dtype))
+    weights = jnp.full(cloud.shape[0], 1 / cloud.shape[0], cloud.dtype)
+    density = jax.vmap(lambda x, share: problem.log_until(kinds, x, share), (0, None))
+
+    def step(state, ends):
+        points, log_density, target = state
+        made, _ = turn(points, None, weights, new, ends[1] - ends[0])
+        after, log_det = made.end(velocity)
+        share = begun + left * ends[1]
+        some = Turn(made.base[chosen], made.carry, made.log_det, _some(made.given, chosen))
+        # each step answers for itself: one that mended earlier errors would be wrong once these are no longer made
+        lesson = Lesson(some, target[chosen], problem, share)
+        log_density = log_density - log_det
+        target = density(after, share)
+        return (after, log_density, target), (target - log_density, lesson)
+
+    first = density(cloud, jnp.asarray(begun, cloud.dtype))
+    start = (cloud, first, first)
+    return Rolled(*jax.lax.scan(step, start, jnp.stack([ticks[:-1], ticks[1:]], axis=1))[1])
 
 
-def _moved(velocity: EquivariantVelocity, new, cloud: Points, widths):
-    """Points and log determinants after each step. One evaluation a turn of the loop, so that it is compiled once."""
-    own = jnp.arange(cloud.shape[0])
-
-    def evaluate(moving: _Moving, turn):
-        width, second = turn
-        slope, growth = velocity.field(moving.here, moving.here, None, new, own)
-        slope = jnp.where(second, 0.5 * (moving.slope + slope), slope)
-        growth = jnp.where(second, 0.5 * (moving.growth + growth), growth)
-        here = moving.start + width * slope
-        log_det = jnp.where(second, moving.log_det + width * growth, moving.log_det)
-        return _Moving(jnp.where(second, here, moving.start), here, slope, log_det, growth), (here, log_det)
-
-    none = jnp.zeros(cloud.shape[0])
-    begin = _Moving(cloud, cloud, jnp.zeros_like(cloud), none, none)
-    turns = (jnp.repeat(widths, 2), jnp.tile(jnp.array([False, True]), len(widths)))
-    _, (clouds, log_dets) = jax.lax.scan(evaluate, begin, turns)
-    return clouds[1::2], log_dets[1::2]
+def _some(given, chosen):
+    return jax.tree.map(lambda leaf: leaf[..., chosen] if leaf.ndim else leaf, given)
 
 
 def ess_share(log_weights: PerParticle) -> Scalar:

@@ -65,6 +65,12 @@ class Problem(eqx.Module):
     def log_new(self, kinds: tuple[Kind, ...], x: Point) -> Scalar:
         return log_likelihood(kinds, self.new, x)
 
+    def log_until(self, kinds: tuple[Kind, ...], x: Point, share: Scalar) -> Scalar:
+        """With this share of the new observation."""
+        powers = jnp.concatenate([jnp.ones(MOST_OLD, x.dtype), jnp.full(MOST_NEW, share, x.dtype)])
+        terms = jax.tree.map(lambda old, new: jnp.concatenate([old, new]), self.old, self.new)
+        return self.prior.log_density(x) + log_likelihood(kinds, terms, x, powers)
+
 
 def draw_problem(key: Key, d: int, kinds: Array, *, old_kinds: Array | None = None) -> Problem:
     """`kinds` are the numbers of those that the new observation may have; the old ones may be of others."""
