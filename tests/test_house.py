@@ -292,8 +292,7 @@ HEAVY = [
     ("script", "allowed"),
     [
         ("import pfbr", []),
-        # diffrax is the solver of trained flows, and its import is part of the operator's
-        ("import pfbr; pfbr.Session(pfbr.models.GaussianMean(2), num_particles=8)", ["diffrax"]),
+        ("import pfbr; pfbr.Session(pfbr.models.GaussianMean(2), num_particles=8)", []),
     ],
     ids=["import", "session"],
 )

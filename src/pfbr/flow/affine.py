@@ -7,25 +7,25 @@ whose mean slope and mean curvature over the set are theirs: half a step first, 
 from there, which makes the error of second order in the step.
 """
 
-from typing import Any
-
 import equinox as eqx
 import jax
 from jax import numpy as jnp
 
 from pfbr.flow.likelihood import Likelihood
-from pfbr.flow.velocities.affine import AffineVelocity
+from pfbr.flow.velocities.affine import AffineVelocity, TimeSchedule
 from pfbr.particles.whitening import Whitening
 from pfbr.typing import Matrix, PerParticle, Point, Points, Scalar, Support
 
 LEAST = 0.5  # of 1 + sλ: where the likelihood curves upwards a step may thin the precision to half, and less and less
 FARTHEST = 4.0  # e-foldings below that: a step may not throw points out of the range of float32
+LINEAR = 1e-4  # of the scores: what a quadratic leaves of them, in posterior standard deviations of the mean
+SHARP = 100.0  # scores in standard deviations: beyond, later steps mend what rounding does to the first
 CLOSE = 1e-3  # eigenvalues nearer than this, relative to their size, have a derivative instead of a quotient
 
 
 def affine_steps(
     velocity: AffineVelocity,
-    context: Any,
+    context: TimeSchedule,
     likelihood: Likelihood,
     points: Points,
     log_density: PerParticle,
@@ -34,9 +34,15 @@ def affine_steps(
     steps: int,
     reverse: bool,
 ) -> tuple[Points, PerParticle]:
-    """The flow from t = 0 to 1, or back, in `steps` steps of the velocity's own time schedule."""
+    """The flow from t = 0 to 1, or back, in `steps` steps of the velocity's own time schedule, or in one where that is
+    exact."""
     ticks = jnp.linspace(0.0, 1.0, steps + 1, dtype=points.dtype)
     times = jax.vmap(lambda tau: velocity.schedule(context, tau))(ticks[::-1] if reverse else ticks)
+    frame, mean_score, curvature, misfit = velocity.quadratic(points if support is None else support, likelihood)
+
+    def at_once():
+        go = affine_map(frame, mean_score, curvature, times[-1] - times[0])
+        return go(points), log_density - go.log_det
 
     @jax.checkpoint
     def step(state, width):
@@ -48,8 +54,10 @@ def affine_steps(
         go = affine_map(frame, mean_score, curvature, width)
         return (go(points), log_density - go.log_det, None if support is None else go(support)), None
 
-    (points, log_density, _), _ = jax.lax.scan(step, (points, log_density, support), jnp.diff(times))
-    return points, log_density
+    def in_steps():
+        return jax.lax.scan(step, (points, log_density, support), jnp.diff(times))[0][:2]
+
+    return jax.lax.cond((misfit < LINEAR) & (context.sharpness < SHARP), at_once, in_steps)
 
 
 class AffineMap(eqx.Module):

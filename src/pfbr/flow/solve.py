@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import diffrax
 import equinox as eqx
 import jax
 from jax import numpy as jnp
@@ -12,20 +11,18 @@ from pfbr.errors import InputError
 from pfbr.flow.affine import affine_steps
 from pfbr.flow.kicks import corrected_steps
 from pfbr.flow.likelihood import Likelihood
-from pfbr.flow.settings import CLOSED_FORM, FlowSettings
+from pfbr.flow.settings import CLOSED_FORM, SOLVERS, FlowSettings
 from pfbr.flow.velocities.affine import AffineVelocity
 from pfbr.flow.velocities.base import Velocity
 from pfbr.flow.velocities.equivariant import EquivariantVelocity
 from pfbr.typing import PerParticle, Points, Support
 
-SOLVERS = {
-    "midpoint": diffrax.Midpoint,
-    "heun": diffrax.Heun,
-    "ralston": diffrax.Ralston,
-    "bosh3": diffrax.Bosh3,
-    "tsit5": diffrax.Tsit5,
-    "dopri5": diffrax.Dopri5,
-}
+
+def _solver(name: str):
+    """Of diffrax, which is imported where a solver runs: the default method needs none."""
+    import diffrax
+
+    return getattr(diffrax, name.capitalize())
 
 
 class FlowResult(eqx.Module):
@@ -98,7 +95,7 @@ def _equal_steps(settings, start, end, state, args):
     Against a general solve this compiles sooner and back-propagates several times faster, because nothing has to be
     known about steps that might be rejected.
     """
-    table = SOLVERS[settings.solver].tableau
+    table = _solver(settings.solver).tableau
     width = (end - start) / settings.steps
 
     @jax.checkpoint
@@ -121,10 +118,12 @@ def _advanced(state, width, weights, slopes):
 
 
 def _solve(settings, start, end, state, args):
+    import diffrax
+
     fixed = settings.tolerance is None
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(_field),
-        SOLVERS[settings.solver](),
+        _solver(settings.solver)(),
         start,
         end,
         (end - start) / settings.steps,

@@ -21,7 +21,13 @@ from pfbr.typing import Numbers
 class Posterior(Summaries):
     """The posterior after an observation. Arrays are NumPy's; they do not change when the session goes on."""
 
-    def __init__(self, particles: Particles, info: Info, unknowns: Unknowns | None = None, parameters: Any = None):
+    def __init__(
+        self,
+        particles: Particles | Callable[[], Particles],
+        info: Info,
+        unknowns: Unknowns | None = None,
+        parameters: Any = None,
+    ):
         super().__init__(particles, info, unknowns, parameters)
 
     def expectation(self, function: Callable) -> np.ndarray:

@@ -25,10 +25,10 @@ class Said:
         told = vars(info)  # a module's own attributes take long to get, one by one
         for name in FIELDS:
             value = told[name]
-            setattr(self, name, None if value is None else _plain(np.asarray(value)))
-        if self.move is not None and np.ndim(self.move) == 0:
-            self.move = Move(int(self.move)).name.lower().replace("_", " ")
-        self.details = {name: _plain(np.asarray(value)) for name, value in told["details"].items()}
+            setattr(self, name, None if value is None else _plain(value))
+        if isinstance(self.move, int):
+            self.move = _MOVES[self.move]
+        self.details = {name: _plain(value) for name, value in told["details"].items()}
 
     def items(self) -> list[tuple[str, Any]]:
         """Name and value of everything that the method said."""
@@ -46,7 +46,13 @@ class Said:
         return words + (["flagged: do not trust it"] if self.flagged else [])
 
 
-def _plain(value: np.ndarray) -> Any:
+_MOVES = {int(move): move.name.lower().replace("_", " ") for move in Move}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float | int):  # bools too
+        return value
+    value = np.asarray(value)
     return value.item() if value.ndim == 0 else value
 
 

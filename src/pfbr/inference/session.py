@@ -332,9 +332,8 @@ class Session:
 
     def _posterior(self, info: Info) -> Posterior:
         own = self._current().own
-        posterior = Posterior(
-            self._stepper.particles(own), info, self._unknowns, self._stepper.parameters(self.model, own)
-        )
+        particles, parameters = partial(self._stepper.particles, own), self._stepper.parameters(self.model, own)
+        posterior = Posterior(particles, info, self._unknowns, parameters)
         if info.log_predictive is not None:
             posterior.info.log_evidence = self.log_evidence  # summed in float64
         return posterior

@@ -33,14 +33,20 @@ _with_room_compiled = eqx.filter_jit(with_room)
 start_compiled = eqx.filter_jit(start)  # op by op, the first particles would take longer to compile
 
 
+# One after the other: handing hundreds of small operations to threads costs a third of the time of a step.
+_OPTIONS = {"xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"}
+
+
 class _Compiled:
     """A function of flat arrays: the state after a step stays on the device, and all numbers that were said about it
-    come to the host in two arrays, since each array that is fetched by itself takes as long as both."""
+    come to the host in two arrays, since each array that is fetched by itself takes as long as both. What a step leaves
+    as it was is not handed out again: every array that comes out of a call takes time."""
 
     def __init__(self, function: Callable, about: Any, rest: tuple, state: Any, row: Any):
         self._after: Any = None  # structures, known once the function was traced
         self._told: Any = None
-        self._kinds: list[np.dtype | None] = []  # of what was said; None: an array, which comes by itself
+        self._same: list[int | None] = []  # for each leaf of the state which one it was before; None: a new one
+        self._kinds: list[str | None] = []  # of what was said; None: an array, which comes by itself
 
         def flat(key_data, number, arrays, state_leaves, row_leaves):
             leaves = iter(arrays)
@@ -52,32 +58,37 @@ class _Compiled:
                 return None
             after, info, *enough = found
             after_leaves, self._after = jax.tree.flatten(after)
+            places = {id(leaf): place for place, leaf in enumerate(state_leaves)}
+            self._same = [places.get(id(leaf)) for leaf in after_leaves]
+            changed = [leaf for leaf, same in zip(after_leaves, self._same, strict=True) if same is None]
             fault = step_fault(method.particles(after.own), info)
             told, self._told = jax.tree.flatten((info, fault, *enough))
             told = [jnp.asarray(one) for one in told]
-            self._kinds = [np.dtype(one.dtype) if one.ndim == 0 else None for one in told]
+            self._kinds = [np.dtype(one.dtype).kind if one.ndim == 0 else None for one in told]
             scalars = [one for one in told if one.ndim == 0]
             floats = [one for one in scalars if jnp.issubdtype(one.dtype, jnp.floating)]
             whole = [one.astype(int) for one in scalars if not jnp.issubdtype(one.dtype, jnp.floating)]
             apart = [one for one in told if one.ndim > 0]
             packed = [jnp.stack(one) if one else jnp.zeros(0) for one in (floats, whole)]
-            return after_leaves, packed, apart
+            return changed, packed, apart
 
-        self._call = jax.jit(flat)
+        self._call = jax.jit(flat, compiler_options=_OPTIONS if jax.default_backend() == "cpu" else None)
 
     def __call__(self, *arguments) -> Any:
         """State, info, fault and, of a try, whether it is enough; None where there is none."""
         found = self._call(*arguments)
         if found is None:
             return None
-        after_leaves, packed, apart = found
-        floats, whole = (iter(np.asarray(one)) for one in packed)
+        changed, packed, apart = found
+        before, new = arguments[3], iter(changed)
+        after = [next(new) if same is None else before[same] for same in self._same]
+        floats, whole = (iter(np.asarray(one).tolist()) for one in packed)
         others = iter(apart)
         told = [
-            next(others) if kind is None else next(floats) if kind.kind == "f" else next(whole).astype(kind)
-            for kind in self._kinds
+            next(others) if kind is None else next(floats) if kind == "f" else bool(one) if kind == "b" else one
+            for kind, one in ((kind, next(whole) if kind in ("b", "i", "u") else None) for kind in self._kinds)
         ]
-        return jax.tree.unflatten(self._after, after_leaves), *jax.tree.unflatten(self._told, told)
+        return jax.tree.unflatten(self._after, after), *jax.tree.unflatten(self._told, told)
 
 
 class _Array:
@@ -108,10 +119,12 @@ class Stepper:
     def __call__(self, number: int, state: State, row: Row, what: str) -> tuple[State, Info]:
         """State and info after one more row, whose step has this number; `what` names it where it leaves no
         posterior."""
-        if self.weighs and self._is_full(state.own):
-            state = _with_room_compiled(self._method, self._model, state, row.observation, row.given)
         shapes, arguments = self._arguments(number, state, row)
         found = self._function(try_weighing, shapes)(*arguments) if self.weighs else None
+        if found is not None and not found[3] and self._is_full(state.own):  # weighing is never enough for a full one
+            state = _with_room_compiled(self._method, self._model, state, row.observation, row.given)
+            shapes, arguments = self._arguments(number, state, row)
+            found = self._function(try_weighing, shapes)(*arguments)
         if found is None or not found[3]:
             found = self._function(advance if found is None else advance_by_moving, shapes)(*arguments)
         after, info, fault = found[:3]

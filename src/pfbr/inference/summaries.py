@@ -1,5 +1,7 @@
 """What one posterior, a recorded stream of them and a round of many have in common: weighted particles, summed up."""
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -21,9 +23,16 @@ class Summaries:
     `particles` are the free numbers behind them. Arrays are NumPy's.
     """
 
-    def __init__(self, particles: Particles, info: Info, unknowns: Unknowns | None, parameters: Any):
-        self._particles, self._info, self._unknowns, self._parameters = particles, info, unknowns, parameters
+    def __init__(
+        self, particles: Particles | Callable[[], Particles], info: Info, unknowns: Unknowns | None, parameters: Any
+    ):
+        self._made, self._info, self._unknowns, self._parameters = particles, info, unknowns, parameters
         self.info = Said(info)
+
+    @functools.cached_property
+    def _particles(self) -> Particles:
+        """Made when first asked for: a stream is updated more often than looked at."""
+        return self._made() if callable(self._made) else self._made
 
     @property
     def _draws(self) -> Draws:

@@ -116,9 +116,8 @@ def match_moments(noise: Points, *, apart_from: Points | None = None) -> Points:
         return noise
     noise = noise - jnp.mean(noise, axis=0)
     if apart_from is not None and n > 4 * d + 2:
-        basis, _ = jnp.linalg.qr(whitening_of(apart_from).whiten(apart_from))
-        basis = basis - jnp.mean(basis, axis=0)
-        noise = noise - basis @ (basis.T @ noise)
+        z = whitening_of(apart_from).whiten(apart_from)
+        noise = noise - z @ (z.T @ noise) / n
     if n > 2 * d + 1:
         noise = whitening_of(noise).whiten(noise)
     return noise

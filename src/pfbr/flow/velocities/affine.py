@@ -86,9 +86,16 @@ class AffineVelocity(Velocity):
 
     def tangent(self, support: Support, likelihood: Likelihood) -> tuple[Whitening, Point, Matrix]:
         """The whitening of the set and, in it, slope ū and curvature M of the quadratic ū·w − ½ wᵀMw that it sees."""
+        return self.quadratic(support, likelihood)[:3]
+
+    def quadratic(self, support: Support, likelihood: Likelihood) -> tuple[Whitening, Point, Matrix, Scalar]:
+        """The same, and the share of the scores that it leaves: 0 for a likelihood that is a quadratic."""
         seen = view(support, likelihood)
         mean_score, half_curvature = affine_part(seen)
-        return seen.frame, mean_score, -2 * half_curvature
+        left = seen.scores - mean_score - 2 * seen.points @ half_curvature
+        size = jnp.sum(seen.scores**2)
+        share = jnp.sqrt(jnp.sum(left**2) / jnp.where(size > 0, size, 1))
+        return seen.frame, mean_score, -2 * half_curvature, jax.lax.stop_gradient(share)
 
     def schedule(self, context: TimeSchedule, tau: Scalar) -> Scalar:
         """The power t of the likelihood at which the flow is at time τ, from t(0) = 0 to t(1) = 1."""

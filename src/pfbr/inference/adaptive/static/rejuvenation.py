@@ -202,6 +202,6 @@ def rejuvenate(
     # before the first row the past is the prior, which is known
     elsewhere = astray(state.points, weighed.log_weights, points, log_weights)
     stay = (state.steps > 0) & (elsewhere | (spent & (weighed.ess >= ALONE)))
-    stayed, said = absorb(target, state, row, weighed)
+    stayed, said = absorb(state, row, weighed)
     stayed = eqx.tree_at(lambda s: s.misfit, stayed, after.misfit)  # the closed form is left for good
     return jax.tree.map(lambda a, b: jnp.where(stay, a, b), (stayed, said), (after, info))

@@ -7,24 +7,30 @@ import jax
 from jax import Array
 from jax import numpy as jnp
 
-from pfbr.inference.adaptive.static.carried import carried_law, carried_prior, with_row
+from pfbr.inference.adaptive.static.carried import Carried, carried_law, carried_prior, with_row
 from pfbr.inference.adaptive.static.conjugate import MOST_MISFIT, conjugate_update, is_law, prior_as_law
 from pfbr.inference.adaptive.static.diagnostics import info_of
 from pfbr.inference.adaptive.static.fresh import TIMES
 from pfbr.inference.adaptive.static.state import Move, StaticInfo, StaticSettings, StaticState
 from pfbr.inference.adaptive.static.target import Target, row_values
-from pfbr.inference.adaptive.static.weights import clean, normalise, uniform_log_weights
+from pfbr.inference.adaptive.static.weights import clean, uniform_log_weights, weighed_up
 from pfbr.particles.pareto import pareto_k
-from pfbr.particles.particles import ess
+from pfbr.particles.whitening import Whitening
 
 
 class Weighed(eqx.Module):
-    """What weighing says, before it is decided whether that is enough."""
+    """What weights, or the closed form, make of a row: all that they decide, and nothing that stays as it was."""
 
+    points: Array
+    law: Whitening
     log_weights: Array  # normalised, with the row
+    variance: Array
+    misfit: Array
+    carried: Carried | None
     log_predictive: Array
     ess: Array
     pareto_k: Array
+    move: Array  # int32
     enough: Array  # bool
 
 
@@ -44,74 +50,74 @@ def begin(target: Target, state: StaticState) -> StaticState:
 
 
 def judge(target: Target, state: StaticState, row: Any, settings: StaticSettings) -> Weighed:
+    """By weights alone."""
     n = state.points.shape[0]
     weighed = clean(state.log_weights + row_values(target, state.points, row))
-    log_weights, total = normalise(weighed)
-    left = ess(weighed)
-    return Weighed(log_weights, total, left, pareto_k(weighed), left >= settings.weigh_ess * n)
+    log_weights, total, left = weighed_up(weighed)
+    return Weighed(
+        state.points,
+        state.law,
+        log_weights,
+        state.variance,
+        state.misfit,
+        with_row(state.carried, target, state.points, row),
+        total,
+        left,
+        pareto_k(weighed),
+        jnp.asarray(int(Move.WEIGHED), jnp.int32),
+        left >= settings.weigh_ess * n,
+    )
 
 
 def weigh(target: Target, state: StaticState, row: Any, settings: StaticSettings = StaticSettings()):
-    """The state and info after weighing alone, and whether that was enough. Compiles in a moment."""
+    """The state and info after weighing, or the closed form, alone, and whether that was enough. Compiles in a
+    moment."""
     weighed = judge(target, state, row, settings)
-    after, info = absorb(target, state, row, weighed)
-    return try_conjugate(target, state, row, after, info, weighed.enough)
+    # what both leave alone is no part of the choice: it would be copied at every row
+    found = jax.lax.cond(state.misfit <= MOST_MISFIT, lambda: closed_form(target, state, row, weighed), lambda: weighed)
+    return *absorb(state, row, found), found.enough
 
 
-def try_conjugate(target: Target, state: StaticState, row: Any, after: StaticState, info: StaticInfo, enough: Array):
-    """The closed form where it has held so far and holds for this row; else what weighing said."""
-
-    def closed_form():
-        new = conjugate_update(target, state.points, state.law, row)
-        misfit = state.misfit + new.misfit
-        holds = misfit <= MOST_MISFIT
-        n = state.points.shape[0]
-        leaves = lambda s: (s.points, s.law, s.log_weights, s.rejuvenations, s.variance, s.misfit, s.log_evidence)
-        equal = uniform_log_weights(n, state.points.dtype)
-        evidence = state.log_evidence + new.log_predictive
-        moved = (new.points, new.law, equal, state.rejuvenations, jnp.zeros_like(state.variance), misfit, evidence)
-        closed = eqx.tree_at(leaves, after, moved)
-        if state.carried is not None:
-            closed = eqx.tree_at(lambda s: s.carried, closed, carried_law(new.law, new.points))
-        nan, zero = jnp.full((), jnp.nan, state.points.dtype), jnp.zeros((), jnp.int32)
-        size, none = jnp.asarray(n, state.points.dtype), jnp.zeros((), state.points.dtype)
-        closed_info = info_of(closed, size, none, new.log_predictive, Move.CONJUGATE, nan, zero, zero, nan, none, nan)
-        # left for good: what is carried on is the law as the last row found it
-        left = eqx.tree_at(lambda s: (s.misfit, s.variance), after, (jnp.full_like(misfit, jnp.inf), state.variance))
-        choose = lambda a, b: jax.tree.map(lambda u, v: jnp.where(holds, u, v), a, b)
-        return (*choose((closed, closed_info), (left, info)), holds | enough)
-
-    return jax.lax.cond(state.misfit <= MOST_MISFIT, closed_form, lambda: (after, info, enough))
+def closed_form(target: Target, state: StaticState, row: Any, weighed: Weighed) -> Weighed:
+    """The closed form, which has held so far, where it holds for this row; else what weighing said."""
+    new = conjugate_update(target, state.points, state.law, row)
+    misfit = state.misfit + new.misfit
+    holds = misfit <= MOST_MISFIT
+    n, dtype = state.points.shape[0], state.points.dtype
+    closed = Weighed(
+        new.points,
+        new.law,
+        uniform_log_weights(n, dtype),
+        jnp.zeros_like(state.variance),
+        misfit,
+        None if state.carried is None else carried_law(new.law, new.points),
+        new.log_predictive,
+        jnp.asarray(n, dtype),
+        jnp.zeros((), dtype),
+        jnp.asarray(int(Move.CONJUGATE), jnp.int32),
+        jnp.ones((), bool),
+    )
+    # left for good: what is carried on is the law as the last row found it
+    left = eqx.tree_at(lambda w: w.misfit, weighed, jnp.full_like(misfit, jnp.inf))
+    return jax.tree.map(lambda a, b: jnp.where(holds, a, b), closed, left)
 
 
-def absorb(target: Target, state: StaticState, row: Any, weighed: Weighed) -> tuple[StaticState, StaticInfo]:
+def absorb(state: StaticState, row: Any, weighed: Weighed) -> tuple[StaticState, StaticInfo]:
     after = StaticState(
-        state.points,
+        weighed.points,
         weighed.log_weights,
-        state.law,
+        weighed.law,
         state.past.append(row),
         state.surrogate,
         state.rejuvenations,
         state.tuning,
-        state.variance,
+        weighed.variance,
         state.steps + 1,
-        state.misfit,
+        weighed.misfit,
         state.log_evidence + weighed.log_predictive,
-        with_row(state.carried, target, state.points, row),
+        weighed.carried,
     )
     nan = jnp.full((), jnp.nan, state.points.dtype)
     zero = jnp.zeros((), jnp.int32)
-    log_variance = state.variance
-    return after, info_of(
-        after,
-        weighed.ess,
-        weighed.pareto_k,
-        weighed.log_predictive,
-        Move.WEIGHED,
-        nan,
-        zero,
-        zero,
-        nan,
-        log_variance,
-        nan,
-    )
+    told = (weighed.ess, weighed.pareto_k, weighed.log_predictive, weighed.move)
+    return after, info_of(after, *told, nan, zero, zero, nan, weighed.variance, nan)
