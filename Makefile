@@ -10,7 +10,7 @@ DOCS := .venv-docs
 
 # Compiled functions are kept between runs: most of the time of a test is compilation.
 export JAX_COMPILATION_CACHE_DIR := $(CURDIR)/.cache/jax
-export JAX_PERSISTENT_COMPILATION_CACHE_MIN_COMPILE_TIME_SECS := 0.3
+export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS := 0.3
 
 .PHONY: demo test test-long test-slow lint docs bench clean help
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # what a type checker and an editor see; at run time each is 
     from pfbr.inference.session import Session
     from pfbr.inference.to_arviz import to_arviz
     from pfbr.inference.to_xarray import to_xarray
+    from pfbr.io.compiled import keep_compiled
     from pfbr.models.base import Model, StateSpaceModel
     from pfbr.models.constraints import correlation, interval, ordered, positive, simplex
     from pfbr.training.fit import fit
@@ -40,6 +41,7 @@ _WHERE = {
     "gaussian_operator": "inference.operator",
     "init": "inference.core",
     "interval": "models.constraints",
+    "keep_compiled": "io.compiled",
     "load": "inference.operator_file",
     "ordered": "models.constraints",
     "positive": "models.constraints",
@@ -73,6 +75,7 @@ __all__ = [
     "gaussian_operator",
     "init",
     "interval",
+    "keep_compiled",
     "load",
     "models",
     "ordered",

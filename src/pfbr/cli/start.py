@@ -2,7 +2,8 @@
 
 import os
 import sys
-from pathlib import Path
+
+from pfbr.io.compiled import LEAST_SECONDS, usual_directory
 
 # Which extra installs what a command may not find.
 EXTRAS = {
@@ -56,18 +57,16 @@ def _let_go_of_stdout() -> None:
 
 
 def keep_compiled_functions() -> None:
-    """Compiled functions are kept on disk between commands: compiling takes longer than most of what they do. JAX reads
-    these when it is first imported; what the user has set stays."""
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    place = Path(home) / "pfbr" / "jax"
-    if "JAX_COMPILATION_CACHE_DIR" in os.environ or not place.is_absolute():
+    """What `pfbr.keep_compiled` does, before JAX is imported, which reads these then; what the user has set stays."""
+    place = usual_directory()
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ or place is None:
         return
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError:  # a home that cannot be written to: compile every time
         return
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(place)
-    os.environ.setdefault("JAX_PERSISTENT_COMPILATION_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", str(LEAST_SECONDS))
 
 
 def missing_extra(error: ModuleNotFoundError) -> str | None:

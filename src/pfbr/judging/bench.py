@@ -1,12 +1,9 @@
 """How fast: updates, velocity evaluations and training steps, each beside something it can be compared with."""
 
-import time
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import equinox as eqx
 import jax
-import numpy as np
 from jax import numpy as jnp
 
 from pfbr.baselines import BootstrapSMC, EnKF
@@ -14,6 +11,8 @@ from pfbr.flow.likelihood import Likelihood
 from pfbr.inference.architectures import build, choose
 from pfbr.inference.method import Method
 from pfbr.inference.operator import Operator
+from pfbr.judging.bench_sessions import session_timings
+from pfbr.judging.timing import Timing, seconds_of
 from pfbr.models.base import Model
 from pfbr.models.linear_dynamics import LinearDynamics
 from pfbr.training.objectives.elbo import ElboObjective
@@ -25,17 +24,9 @@ from pfbr.typing import Key
 DIM, PARTICLES = 10, 256
 
 
-class Timing(NamedTuple):
-    """A line of the table; lines of one group are compared with the first of them."""
-
-    group: str
-    name: str
-    seconds: float
-    note: str = ""
-
-
 def timings() -> Iterator[Timing]:
     """All lines, one by one, as they are measured."""
+    yield from session_timings()
     model = LinearDynamics.random(0, DIM)
     key = jax.random.key(0)
     operators = {
@@ -70,17 +61,6 @@ def timings() -> Iterator[Timing]:
             name,
             seconds_of(_training_step(model, name), repeats=3),
         )
-
-
-def seconds_of(run: Callable[[], object], *, repeats: int = 50) -> float:
-    """Median wall time of a call after compilation."""
-    jax.block_until_ready(run())
-    taken = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        jax.block_until_ready(run())
-        taken.append(time.perf_counter() - start)
-    return float(np.median(taken))
 
 
 def matrix_product_rate() -> float:
