@@ -9,7 +9,15 @@ from jax import numpy as jnp
 
 from pfbr.errors import InputError
 from pfbr.particles.particles import Particles, equally_weighted, normalise
-from pfbr.particles.resampling import SCHEMES, check_scheme, check_threshold, resample, when_poor
+from pfbr.particles.resampling import (
+    SCHEMES,
+    check_scheme,
+    check_threshold,
+    prefix_sums,
+    resample,
+    systematic,
+    when_poor,
+)
 
 N = 16
 counted = jax.jit(
@@ -78,3 +86,22 @@ def test_unknown_schemes_and_thresholds_are_refused():
         check_scheme("residual")
     with pytest.raises(InputError, match="threshold"):
         check_threshold(1.5)
+
+
+@pytest.mark.parametrize("num", [7, 1024, 1025, 5000, 16384])
+def test_sums_in_rows_are_those_one_after_another(num):
+    whole = np.arange(num) % 5
+    np.testing.assert_array_equal(prefix_sums(jnp.asarray(whole)), np.cumsum(whole))
+    parts = np.random.default_rng(0).random(num)
+    np.testing.assert_allclose(prefix_sums(jnp.asarray(parts, jnp.float32)), np.cumsum(parts), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("num", "kept"), [(3000, 3000), (3000, 500), (50, 4000)])
+def test_an_even_comb_finds_the_ancestors_that_a_search_finds(num, kept):
+    """A tooth within rounding of a sum may fall on either side of it."""
+    weights = np.random.default_rng(1).dirichlet(np.full(num, 0.3))
+    shift = float(jax.random.uniform(jax.random.key(2)))
+    wanted = np.searchsorted(np.cumsum(weights), (np.arange(kept) + shift) / kept, side="right")
+    found = np.asarray(systematic(jax.random.key(2), jnp.log(jnp.asarray(weights, jnp.float32)), kept))
+    assert np.mean(found != wanted) < 0.01
+    assert np.all(np.diff(found) >= 0)

@@ -1,5 +1,7 @@
 """The cloud after some time has passed."""
 
+from collections.abc import Callable
+
 import jax
 from jax import numpy as jnp
 from jaxtyping import Array
@@ -24,7 +26,8 @@ def draw_noise(key: Array, model: FilterModel, cloud: Cloud, *, match: bool = Tr
         return jax.random.key_data(jax.random.split(key, n))
     if match and model.dim <= MAX_SOBOL_DIM:
         # a linear system is exact with matched noise, whatever the number of particles
-        return transition_normals(key, cloud.points, cloud.weights, match=model.linear or n <= MAX_MATCHED)
+        matched = model.linear or n <= MAX_MATCHED
+        return _made_once(cloud, lambda: transition_normals(key, cloud.points, cloud.weights, match=matched))
     # all from one key: a key for each particle takes as long again
     return jax.random.normal(key, cloud.points.shape, cloud.points.dtype)
 
@@ -37,6 +40,13 @@ def moved(model: FilterModel, points: Points, noise: Array, dt, conditions) -> P
         keys = jax.random.wrap_key_data(noise)
         after = jax.vmap(lambda k, x: model.sample_transition(k, x, dt, conditions))(keys, points)
     return jnp.where(jnp.asarray(dt) > 0, after, points)
+
+
+def _made_once(cloud: Cloud, make: Callable[[], Points]) -> Points:
+    """What `make` makes, before it is used. The compiler would make quasi-random normals anew wherever a transition
+    looks at them, five times as slow for four unknowns; behind a condition, though it always holds, it does not."""
+    always = ~(cloud.log_weights[0] > 1)  # of a log weight, or of NaN
+    return jax.lax.cond(always, make, lambda: jnp.zeros_like(cloud.points))
 
 
 def predict(key: Array, model: FilterModel, cloud: Cloud, dt, conditions, *, match: bool = True) -> Cloud:
