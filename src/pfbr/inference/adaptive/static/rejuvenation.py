@@ -15,7 +15,7 @@ from pfbr.inference.adaptive.static.state import Move, StaticInfo, StaticSetting
 from pfbr.inference.adaptive.static.staying import LEAST, astray
 from pfbr.inference.adaptive.static.target import Target, evaluate
 from pfbr.inference.adaptive.static.tempering import Tempering, share_to_keep, temper
-from pfbr.inference.adaptive.static.weighing import absorb, judge
+from pfbr.inference.adaptive.static.weighing import absorb, judge, least_ess
 from pfbr.inference.adaptive.static.weights import clean, normalise, uniform_log_weights
 from pfbr.particles.pareto import pareto_k
 from pfbr.particles.particles import ess
@@ -161,7 +161,7 @@ def rejuvenate(
         lasting = pile_up(state.carried.variance, continuation.variance())
         misfit = pile_up(state.carried.misfit, continuation.misfit())
         # a cloud that has stayed before, and of which next to nothing is left, cannot tell where moves lead
-        spent = (ess(state.log_weights) < settings.weigh_ess * n) & (weighed.ess < LEAST)
+        spent = (ess(state.log_weights) < least_ess(state, settings)) & (weighed.ess < LEAST)
         misfit = jnp.where((state.steps > 0) & (spent | (drift > ASTRAY)), jnp.inf, misfit)
         carried = Carried(evaluation.value(one), evaluation.past_score + evaluation.new_score, lasting, misfit)
         variance = variance + lasting

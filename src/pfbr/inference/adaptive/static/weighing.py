@@ -1,5 +1,6 @@
 """A row by weights alone, or by the closed form where that has held so far: the cheap first try of every step."""
 
+import math
 from typing import Any
 
 import equinox as eqx
@@ -16,6 +17,8 @@ from pfbr.inference.adaptive.static.target import Target, row_values
 from pfbr.inference.adaptive.static.weights import clean, uniform_log_weights, weighed_up
 from pfbr.particles.pareto import pareto_k
 from pfbr.particles.whitening import Whitening
+
+MANY = 1024  # draws of the prior, beyond which the share that must count falls as one over the root of their number
 
 
 class Weighed(eqx.Module):
@@ -49,9 +52,16 @@ def begin(target: Target, state: StaticState) -> StaticState:
     return eqx.tree_at(lambda s: s.carried, state, carried_prior(target, state.points))
 
 
+def least_ess(state: StaticState, settings: StaticSettings) -> Array:
+    """The ESS that weighing must leave. Thousands of draws of the prior, spread evenly, are worth keeping: moves would
+    take all of them through all rows, and leave them less even."""
+    n = state.points.shape[0]
+    drawn = math.sqrt(n * min(n, MANY))
+    return settings.weigh_ess * jnp.where(state.rejuvenations == 0, drawn, n).astype(state.points.dtype)
+
+
 def judge(target: Target, state: StaticState, row: Any, settings: StaticSettings) -> Weighed:
     """By weights alone."""
-    n = state.points.shape[0]
     weighed = clean(state.log_weights + row_values(target, state.points, row))
     log_weights, total, left = weighed_up(weighed)
     return Weighed(
@@ -65,7 +75,7 @@ def judge(target: Target, state: StaticState, row: Any, settings: StaticSettings
         left,
         pareto_k(weighed),
         jnp.asarray(int(Move.WEIGHED), jnp.int32),
-        left >= settings.weigh_ess * n,
+        left >= least_ess(state, settings),
     )
 
 
