@@ -19,6 +19,7 @@ from pfbr.particles.pareto import pareto_k
 from pfbr.particles.whitening import Whitening
 
 MANY = 1024  # draws of the prior, beyond which the share that must count falls as one over the root of their number
+MOST_ASKED = 16384  # further draws of the prior that are asked whether it is Gaussian
 
 
 class Weighed(eqx.Module):
@@ -42,7 +43,7 @@ def begin(target: Target, state: StaticState) -> StaticState:
     prior = prior_as_law(target, state.points)
     if target.sample_prior is not None:
         # as many draws again as a fresh look has: a small part of the prior that is elsewhere may hold all the data
-        more = target.sample_prior(jax.random.key(0), TIMES * len(state.points))
+        more = target.sample_prior(jax.random.key(0), min(TIMES * len(state.points), MOST_ASKED))
         misfit = jnp.where(is_law(target, prior.law, more), prior.misfit, jnp.inf)
         points = jnp.where(jnp.isfinite(misfit), prior.points, state.points)
         prior = eqx.tree_at(lambda c: (c.points, c.misfit), prior, (points, misfit))
