@@ -13,42 +13,16 @@ import numpy as np
 from jax import numpy as jnp
 
 from pfbr.inference.session import Session
+from pfbr.judging.frontier.models import Volatility
 from pfbr.judging.timing import Timing, seconds_of
-from pfbr.models.base import Model, StateSpaceModel, normal_log_density
+from pfbr.models.base import Model, StateSpaceModel
 from pfbr.models.linear_dynamics import LinearDynamics
 from pfbr.models.logistic_regression import LogisticRegression
 from pfbr.particles.qmc import shuffled_sobol_normal
-from pfbr.typing import Key, Observation, Point, Scalar
+from pfbr.typing import Key
 
 PARTICLES, ROWS, SEED = 256, 1000, 0
 SETTLED = 100  # rows, before which nearly every one moves the particles
-
-
-class Volatility(StateSpaceModel):
-    """Stochastic volatility with known parameters: a log variance that is seen through the size of noise."""
-
-    dim: int = 1
-
-    def sample_prior(self, key: Key) -> Point:
-        return jax.random.normal(key, (1,))
-
-    def log_prior(self, x: Point) -> Scalar:
-        return normal_log_density(x, 0.0, 1.0)
-
-    def transition_from_normal(self, x: Point, z: Point) -> Point:
-        return 0.95 * x + 0.3 * z
-
-    def sample_transition(self, key: Key, x: Point) -> Point:
-        return self.transition_from_normal(x, jax.random.normal(key, (1,)))
-
-    def log_transition(self, x_next: Point, x: Point) -> Scalar:
-        return normal_log_density(x_next, 0.95 * x, 0.3)
-
-    def log_likelihood(self, x: Point, observation: Observation) -> Scalar:
-        return normal_log_density(observation, 0.0, jnp.exp(0.5 * x))
-
-    def sample_observation(self, key: Key, x: Point) -> Observation:
-        return jnp.exp(0.5 * x) * jax.random.normal(key, (1,))
 
 
 class Stream(NamedTuple):
