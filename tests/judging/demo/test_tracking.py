@@ -5,7 +5,12 @@ import numpy as np
 import pytest
 from jax import numpy as jnp
 
+from pfbr.baselines import BootstrapSMC
+from pfbr.inference.method import Stream
+from pfbr.inference.registry import as_method
 from pfbr.judging.demo import tracking
+from pfbr.models.linear_dynamics import LinearDynamics
+from pfbr.models.simulate import simulate
 
 SHIP = tracking.Ship(0.2, 0.5)
 
@@ -33,6 +38,19 @@ def test_the_error_of_the_truth_is_nothing():
     other = tracking.Followed(jnp.full((3, 4), 1.5), same.std, same.cov)
     np.testing.assert_allclose(tracking.error(same, same), 0)
     np.testing.assert_allclose(tracking.error(other, same), 0.5)
+
+
+def test_filters_pooled_by_their_evidence_are_kalman_s(monkeypatch):
+    """Of a linear model with few particles: nearer to the truth than its filters are, and as wide."""
+    monkeypatch.setattr(tracking, "POOLED", 16)
+    model = LinearDynamics.random(0, 2)
+    stream = Stream(jnp.asarray(simulate(jax.random.key(1), model, 6).observations))
+    wanted = tracking.followed(jax.random.key(0), as_method("auto", model), model, stream, 1024)  # exact
+    pooled = tracking.pooled(jax.random.key(2), BootstrapSMC(), model, stream, 256)
+    single = tracking.followed(jax.random.key(2), BootstrapSMC(), model, stream, 256)
+    rms = lambda said: np.sqrt(np.mean(tracking.error(said, wanted) ** 2))
+    assert rms(pooled) < 0.6 * rms(single)
+    np.testing.assert_allclose(pooled.std, wanted.std, rtol=0.1)
 
 
 @pytest.mark.slow
