@@ -84,10 +84,8 @@ class _Compiled:
         after = [next(new) if same is None else before[same] for same in self._same]
         floats, whole = (iter(np.asarray(one).tolist()) for one in packed)
         others = iter(apart)
-        told = [
-            next(others) if kind is None else next(floats) if kind == "f" else bool(one) if kind == "b" else one
-            for kind, one in ((kind, next(whole) if kind in ("b", "i", "u") else None) for kind in self._kinds)
-        ]
+        take = {None: lambda: next(others), "f": lambda: next(floats), "b": lambda: bool(next(whole))}
+        told = [take.get(kind, lambda: next(whole))() for kind in self._kinds]
         return jax.tree.unflatten(self._after, after), *jax.tree.unflatten(self._told, told)
 
 
