@@ -188,7 +188,7 @@ ASKED_IN = {
     "baselines.": "baselines/test_contract.py",
     "cli.bench": "cli/test_commands.py",
     "errors": "cli/test_commands.py",
-    "flow.fields.": "flow/velocities/test_equivariant.py",
+    "flow.transport.": "flow/transport/test_transport.py",
     "flow.velocities.": "flow/test_divergence.py",
     "inference.run_on_mesh": "test_sharding.py",
     "scale.absorbing": "scale/test_keyed.py",

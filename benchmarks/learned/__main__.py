@@ -1,24 +1,23 @@
-"""Train the general operator, or measure it on kinds of likelihoods that it never saw.
+"""Train the general map, or measure it on kinds of likelihoods that it never saw.
 
-python -m benchmarks.learned train --minutes 14 --directory problems --out any.pfbr
-python -m benchmarks.learned table --operator any.pfbr --kinds testing --seed 5000
+python -m benchmarks.learned train --directory problems --out general.pfbr
+python -m benchmarks.learned table --kinds testing --seed 5000
 """
 
 import argparse
 import dataclasses
 import time
 
-import pfbr
-
 
 def train(args):
+    from pfbr.inference.adaptive.general import write
     from pfbr.training.general.learn import learn
     from pfbr.training.general.recipe import Recipe
 
     recipe = dataclasses.replace(Recipe(), minutes=args.minutes, seed=args.seed)
     tell = lambda text: print(text, flush=True)
-    operator = learn(recipe, args.directory, resume=args.resume, tell=tell)
-    pfbr.save(args.out, operator)
+    learned = learn(recipe, args.directory, resume=args.resume, tell=tell)
+    write(args.out, learned.transport, learned.document)
     print(f"{args.out}: {time.process_time():.0f} CPU seconds in all")
 
 
@@ -30,17 +29,16 @@ def table(args):
     else:
         from pfbr.training.problems.kinds import KINDS
     from benchmarks.learned import table as measured
+    from pfbr.inference.adaptive.general import read, shipped
 
     numbers = lambda text: tuple(int(word) for word in text.split(","))
-    operator = pfbr.load(args.operator)
     rows = measured.table(
         KINDS,
-        operator.velocity,
+        shipped() if args.map is None else read(args.map)[0],
         dims=numbers(args.dims),
         particles=numbers(args.particles),
         problems=args.problems,
         seed=args.seed,
-        steps=args.steps or operator.settings.steps,
         out=args.out,
     )
     print(measured.summary(rows))
@@ -51,20 +49,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
     one = commands.add_parser("train")
-    one.add_argument("--minutes", type=float, default=14.0)
+    one.add_argument("--minutes", type=float, default=15.0)
     one.add_argument("--seed", type=int, default=0)
     one.add_argument("--directory", required=True, help="for problems and the checkpoint")
     one.add_argument("--resume", action="store_true")
     one.add_argument("--out", required=True)
     one.set_defaults(run=train)
     other = commands.add_parser("table")
-    other.add_argument("--operator", required=True)
+    other.add_argument("--map", help="a file that `train` wrote; without it, the map that comes with the package")
     other.add_argument("--kinds", choices=("training", "development", "testing"), default="development")
     other.add_argument("--dims", default="2,5,10,20")
     other.add_argument("--particles", default="256,1024")
     other.add_argument("--problems", type=int, default=12)
     other.add_argument("--seed", type=int, default=100)
-    other.add_argument("--steps", type=int)
     other.add_argument("--out")
     other.set_defaults(run=table)
     args = parser.parse_args()

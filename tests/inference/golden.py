@@ -44,7 +44,7 @@ def update(method, model, num_particles):
 
 
 def _shipped(name):
-    package = "pfbr.inference.pretrained" if name in ("any", "mixture", "static-2d") else "pfbr.paper.operators"
+    package = "pfbr.inference.pretrained" if name in ("mixture", "static-2d") else "pfbr.paper.operators"
     operator = load_shipped(package, name)
     if name.startswith("digits"):
         batch = operator.observation_shape[0] if operator.observation_shape else 32
@@ -64,7 +64,6 @@ def _rival(name):
 
 
 SHIPPED = (
-    "any",
     "mixture",
     "static-2d",
     "digits",

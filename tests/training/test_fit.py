@@ -17,7 +17,6 @@ from pfbr.inference.architectures import build, choose
 from pfbr.inference.ood import reference_of
 from pfbr.models import GaussianMean, LinearDynamics, LogisticRegression
 from pfbr.training import TrainingSettings
-from pfbr.training.fit import _starting_operator as starting_operator
 from pfbr.training.objectives.elbo import ElboObjective
 from pfbr.training.tasks import ModelFamily
 from pfbr.training.validation import draw_validation_set, validate
@@ -309,14 +308,3 @@ def test_training_goes_on_from_an_operator(unbroken):
     assert report.history[0]["score"] == operator.provenance.document["validation_score"]
     assert report.history[-1]["step"] == 1
     assert further.dim == 2
-
-
-def test_it_goes_on_from_the_operator_for_every_model():
-    """With its weights, and other settings of the flow where they are asked for; not with a network of another size."""
-    shipped = pfbr.pretrained("any")
-    design, begun = starting_operator(jax.random.key(0), "any", GaussianMean(3), {"steps": 2})
-    assert (design.name, begun.settings.steps, begun.dim) == ("equivariant", 2, None)
-    for a, b in zip(weights_of(begun.velocity), weights_of(shipped.velocity), strict=True):
-        np.testing.assert_array_equal(a, b)
-    with pytest.raises(InputError, match="weights of its own sizes"):
-        starting_operator(jax.random.key(0), "any", GaussianMean(3), {"width": 8})

@@ -9,12 +9,10 @@ from jaxtyping import Array, Int
 
 from pfbr.errors import InputError
 from pfbr.flow.affine import affine_steps
-from pfbr.flow.kicks import corrected_steps
 from pfbr.flow.likelihood import Likelihood
 from pfbr.flow.settings import CLOSED_FORM, SOLVERS, FlowSettings
 from pfbr.flow.velocities.affine import AffineVelocity
 from pfbr.flow.velocities.base import Velocity
-from pfbr.flow.velocities.equivariant import EquivariantVelocity
 from pfbr.typing import PerParticle, Points, Support
 
 
@@ -53,8 +51,12 @@ def flow(
     state = (points, log_density) if support is None else (points, log_density, support)
     args = (velocity, context, likelihood)
     if settings.solver == CLOSED_FORM:
-        closed = _closed_form(velocity)
-        there = closed(
+        if not isinstance(velocity, AffineVelocity):
+            raise InputError(
+                f"the {CLOSED_FORM} solver needs an affine velocity; {type(velocity).__name__} is none. Choose one of "
+                f"{', '.join(SOLVERS)}."
+            )
+        there = affine_steps(
             velocity, context, likelihood, points, log_density, support, steps=settings.steps, reverse=reverse
         )
         return FlowResult(*there, jnp.asarray(settings.steps))
@@ -64,18 +66,6 @@ def flow(
     else:
         state, num_steps = _solve(settings, start, end, state, args)
     return FlowResult(state[0], state[1], num_steps)
-
-
-def _closed_form(velocity: Velocity):
-    """How steps of this velocity are made without a solver."""
-    if isinstance(velocity, AffineVelocity):
-        return affine_steps
-    if isinstance(velocity, EquivariantVelocity):
-        return corrected_steps
-    raise InputError(
-        f"the {CLOSED_FORM} solver needs an affine velocity, or one with a learned correction; "
-        f"{type(velocity).__name__} is neither. Choose one of {', '.join(SOLVERS)}."
-    )
 
 
 def _field(t, state, args):

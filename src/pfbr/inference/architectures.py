@@ -10,7 +10,6 @@ from pfbr.errors import InputError
 from pfbr.flow.settings import FlowSettings
 from pfbr.flow.velocities.affine import AffineVelocity
 from pfbr.flow.velocities.base import Velocity
-from pfbr.flow.velocities.equivariant import EquivariantVelocity
 from pfbr.flow.velocities.gated import GatedVelocity
 from pfbr.flow.velocities.informed import InformedVelocity
 from pfbr.flow.velocities.residual import ResidualVelocity
@@ -38,10 +37,9 @@ _FLOW_DEFAULTS: dict[str, dict[str, Any]] = {
     "gaussian": {"solver": "closed-form", "steps": 4},
     "residual": {"solver": "heun", "steps": 4},
     "informed": {"solver": "heun", "steps": 4},
-    "equivariant": {"solver": "closed-form", "steps": 4},
 }
 NAMES = tuple(_FLOW_DEFAULTS)
-_ANY_DIM = ("gaussian", "equivariant")  # they serve models with any number of unknowns
+_ANY_DIM = ("gaussian",)  # they serve models with any number of unknowns
 _READERS = ("paper", "informed")  # they read the observation itself, and so serve one shape of it
 
 
@@ -50,7 +48,7 @@ def choose(name: str, model: Model, **settings) -> Architecture:
     if name == "auto":
         name = "residual"
     if not isinstance(name, str) or name not in NAMES:
-        raise InputError(f"`operator` must be one of auto, any, {', '.join(NAMES)}; got {shortened(name)}.")
+        raise InputError(f"`operator` must be one of auto, {', '.join(NAMES)}; got {shortened(name)}.")
     shape = observation_shape(model)
     if name in _READERS and shape is None:
         raise InputError(f"the {name} operator reads the observation itself; the model must have `sample_observation`.")
@@ -82,8 +80,6 @@ def build(key: Key, architecture: Architecture) -> Operator:
 def _velocity(key: Key, architecture: Architecture, settings: dict[str, Any]) -> Velocity:
     if architecture.name == "gaussian":
         return AffineVelocity(**settings)
-    if architecture.name == "equivariant":
-        return EquivariantVelocity(key, **settings)
     assert architecture.dim is not None  # `choose` and the file both give it
     if architecture.name == "residual":
         return ResidualVelocity(key, architecture.dim, **settings)

@@ -11,7 +11,6 @@ from pfbr.errors import InputError
 from pfbr.flow.likelihood import Likelihood
 from pfbr.flow.solve import FlowResult, flow
 from pfbr.flow.velocities.affine import AffineVelocity
-from pfbr.flow.velocities.equivariant import EquivariantVelocity
 from pfbr.inference.correction import continued_log_density, diagnose, static_log_weights
 from pfbr.inference.history import History, empty_history
 from pfbr.inference.info import Info, Move
@@ -254,11 +253,8 @@ class Corrected(Method):
 
             def again():
                 second = propose(gaussian_operator())
-                # only where nothing is wrong with it: another doubtful step would be no repair; but a flow that
-                # corrects the training-free one must never be worse than that
-                corrects = isinstance(self.operator.velocity, EquivariantVelocity)
-                doubtful = unusable(second.report, n) if corrects else flagged(second.report, n)
-                better = ~doubtful & (second.report["ess"] > own.report["ess"])
+                # only where nothing is wrong with it: another doubtful step would be no repair
+                better = ~flagged(second.report, n) & (second.report["ess"] > own.report["ess"])
                 return jax.tree.map(lambda a, b: jnp.where(better, a, b), second, own), better
 
             best, other = jax.lax.cond(flagged(own.report, n), again, lambda: (own, jnp.asarray(False)))

@@ -17,7 +17,7 @@ from pfbr.models.conditions import observation_shape
 OWN = ("auto", "gaussian", "collocation")
 HELP = (
     "`auto` (the default); `gaussian`, the bare affine flow; `collocation`, a training-free flow for curved posteriors "
-    "in few dimensions; a trained operator's file or name (`any`, `static-2d`, `mixture`); or a rival's name."
+    "in few dimensions; a trained operator's file or name (`static-2d`, `mixture`); or a rival's name."
 )
 
 

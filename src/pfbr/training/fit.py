@@ -20,7 +20,6 @@ from pfbr.errors import InputError, ModelError, TrainingError
 from pfbr.inference.architectures import Architecture, architecture_of, build, choose, to_json
 from pfbr.inference.ood import with_reference
 from pfbr.inference.operator import Operator
-from pfbr.inference.pretrained.catalogue import pretrained
 from pfbr.inference.provenance import Provenance
 from pfbr.io import locks
 from pfbr.io.files import strict
@@ -75,7 +74,7 @@ def fit(
     """Learn an operator for a model; returns the best one seen and how training went.
 
     `minutes` is the budget (or `settings`, which has all of them). `operator` is "auto", "residual", "informed",
-    "paper", or a trained operator to go on from ("any": the one for every model); `architecture` holds settings of the
+    "paper", or a trained operator to go on from; `architecture` holds settings of the
     network and of the solver.
     `objective` is what a step lowers: "elbo", the paper's; "continuity", cheaper; "prequential", from data alone; or
     one of your own (`training.objectives`). Tasks are streams of the model, or come from `family`, a law over tasks of
@@ -294,22 +293,5 @@ def _starting_operator(key, operator, model, architecture) -> tuple[Architecture
         if reason is not None:
             raise InputError(reason)
         return architecture_of(operator), operator
-    if operator == "any":
-        return _from_any(key, architecture)
     design = choose(operator, model, **architecture)
     return design, build(key, design)
-
-
-def _from_any(key, architecture: dict[str, Any]) -> tuple[Architecture, Operator]:
-    """The operator for every model, with other settings of the flow where they are asked for."""
-    shipped = pretrained("any")
-    design = architecture_of(shipped)
-    design = dataclasses.replace(design, settings=design.settings | architecture)
-    fresh = build(key, design)
-    shapes = lambda velocity: [leaf.shape for leaf in jax.tree.leaves(velocity)]
-    if shapes(fresh.velocity) != shapes(shipped.velocity):
-        raise InputError(
-            'operator="any" has weights of its own sizes: leave out settings of its network, or start from fresh '
-            'weights with operator="equivariant".'
-        )
-    return design, dataclasses.replace(fresh, velocity=shipped.velocity)

@@ -2,7 +2,6 @@
 
 from pfbr.flow.velocities.affine import AffineVelocity
 from pfbr.flow.velocities.base import Velocity
-from pfbr.flow.velocities.equivariant import EquivariantVelocity
 from pfbr.flow.velocities.fokker_planck import FokkerPlanckVelocity
 from pfbr.flow.velocities.gated import GatedVelocity
 from pfbr.flow.velocities.informed import InformedVelocity
@@ -10,7 +9,6 @@ from pfbr.flow.velocities.residual import ResidualVelocity
 
 __all__ = [
     "AffineVelocity",
-    "EquivariantVelocity",
     "FokkerPlanckVelocity",
     "GatedVelocity",
     "InformedVelocity",

@@ -39,7 +39,7 @@ from pfbr.typing import Key, Observation
 STATIC_MOVES = (Move.WEIGHED, Move.FLOW, Move.TEMPERED, Move.FLOW)
 FILTER_MOVES = (Move.WEIGHED, Move.FLOW, Move.TEMPERED, Move.SECOND_LOOK, Move.OVERSAMPLED)
 STATIC_DETAILS = ("acceptance", "stages", "moves", "error", "misfit", "drift", "rejuvenations")
-FILTER_DETAILS = ("acceptance", "rounds", "width", "surprised", "error", "beyond")
+FILTER_DETAILS = ("acceptance", "rounds", "width", "surprised", "error", "beyond", "learned")
 
 
 class Adaptive(Method):

@@ -12,15 +12,13 @@ COMMANDS = {
     "mixture": "python benchmarks/scores.py gaussian-mixture --minutes 22 --save first.pfbr; "
     "python benchmarks/scores.py gaussian-mixture --start first.pfbr --seed 1 --learning-rate 1e-3 --minutes 28 "
     "--save mixture.pfbr",
-    "any": "python -m benchmarks.learned train --directory problems --out any.pfbr",
     "static-2d": "python benchmarks/train_static_2d.py --minutes 14 --out static-2d.pfbr",
 }
 NAMES = tuple(COMMANDS)
 
 
 def pretrained(name: str) -> Operator:
-    """An operator from the package: "any" for every model, "mixture" for `GaussianMixture`, "static-2d" for any static
-    model with dim 2."""
+    """An operator from the package: "mixture" for `GaussianMixture`, "static-2d" for any static model with dim 2."""
     if not isinstance(name, str) or name not in COMMANDS:
         raise InputError(f"there is no pretrained operator {shortened(name)}; there are {', '.join(COMMANDS)}.")
     return load_shipped("pfbr.inference.pretrained", name)

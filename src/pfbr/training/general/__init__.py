@@ -1,1 +1,1 @@
-"""Training of the one operator that serves every model and every number of unknowns."""
+"""Training of the one map that serves every model and every number of unknowns."""

@@ -23,6 +23,7 @@ class Absorbed(eqx.Module):
     beyond: Array  # the share of the cloud that lies where no predicted particle vouches for it
     paths: Any  # Paths or a Window that end at the particles; None: there are none
     renewed: Array  # paths were moved from their start: copies of an ancestor are no longer that
+    learned: Array  # moved by the learned map
 
 
 def absorbed(
@@ -40,5 +41,6 @@ def absorbed(
         jnp.zeros((), dtype),
         jnp.zeros((), dtype),
         paths,
+        jnp.array(False),
         jnp.array(False),
     )

@@ -2,6 +2,8 @@
 
 import equinox as eqx
 
+from pfbr.flow.transport.transport import Transport
+from pfbr.inference.adaptive.general import shipped
 from pfbr.typing import Real
 
 
@@ -10,9 +12,12 @@ class Settings(eqx.Module):
 
     stay: Real = 0.5  # ESS that weighing must leave: below, estimates lose more than moves cost
     enough: Real = 128.0  # ESS that is enough of any number of particles, if the error of the mean is as small too
-    flow: Real = 0.9  # ESS that a flow must leave: at 0.4 and 0.8 it loses to tempering
+    flow: Real = 0.9  # evenness that a flow must leave of the factors by which it changes weights
+    least: Real = 0.3  # ESS that must be left after it all the same
     temper: Real = 0.5  # ESS that one tempering round leaves
     ancestors: Real = 0.25  # ESS that further draws must leave among the particles they come from
+    learned: bool = eqx.field(static=True, default=True)  # try the learned map where the affine flow is not exact
+    transport: Transport | None = None  # that map; None: the one that comes with the package
     misfit: Real = 0.02  # nats by which a likelihood may miss being quadratic and still count as one
     surprise: Real = 8.0  # nats below what the cloud's own draws would score
     wrong: Real = 0.3  # standard deviations of Monte Carlo error in the mean above which a step is flagged
@@ -29,6 +34,13 @@ class Settings(eqx.Module):
     find_exact: bool = eqx.field(static=True, default=True)  # look for Gaussian cloud and quadratic likelihood first
     move_paths: bool = eqx.field(static=True, default=True)  # from the prior, while a stream is young
     match: bool = eqx.field(static=True, default=True)  # quasi-random matched normals where the model takes normals
+
+    @property
+    def map(self) -> Transport | None:
+        """None: none is tried."""
+        if not self.learned:
+            return None
+        return shipped() if self.transport is None else self.transport
 
     def draws_each(self, num_particles: int) -> int:
         """Further draws of the dynamics from each particle; 0: too many particles for that to be worth it."""

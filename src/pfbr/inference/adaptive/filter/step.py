@@ -57,6 +57,7 @@ class FilterInfo(eqx.Module):
     surprised: Array
     error: Array  # of the mean, in standard deviations, at most 2: by the lineage of the particles; 0: not known
     beyond: Array  # the share of the cloud that no predicted particle vouches for
+    learned: Array  # bool: moved by the learned map
     undefined: Array  # the share of the predicted particles at which the log likelihood is NaN
 
 
@@ -114,6 +115,7 @@ def predict_and_absorb(
     ways = Ways(
         redraw if noisy else None,
         _transitions(model, before, dt, conditions) if noisy else None,
+        settings.map,
         paths,
         lambda key, cloud, paths: move(key, model, cloud, paths, settings),
     )
@@ -232,6 +234,7 @@ def _step(
         surprised=surprise,
         error=error,
         beyond=result.beyond,
+        learned=result.learned,
         undefined=undefined_share(model, predicted.points, observation, conditions),
     )
     return FilterState(cloud, log_evidence, state.count + 1, lineage, rested, paths), info, enough

@@ -9,7 +9,9 @@ import jax
 from jax import numpy as jnp
 from jaxtyping import Array
 
-from pfbr.inference.adaptive.filter.absorbed import FLOWED, TEMPERED, WEIGHED, Absorbed, absorbed
+from pfbr.flow.transport.known import Known
+from pfbr.flow.transport.transport import Transport
+from pfbr.inference.adaptive.filter.absorbed import FLOWED, OVERSAMPLED, TEMPERED, WEIGHED, Absorbed, absorbed
 from pfbr.inference.adaptive.filter.affine_flow import affine_flow
 from pfbr.inference.adaptive.filter.cloud import Cloud, resampled
 from pfbr.inference.adaptive.filter.settings import Settings
@@ -20,8 +22,16 @@ from pfbr.particles.resampling import systematic
 from pfbr.particles.tempering_share import tempering_share
 from pfbr.particles.whitening import whitening_of
 
+LEFT_OUT, FAR = 0.02, 3.0  # share of the weighed cloud that a map may leave so many standard deviations behind
 LEFT_BEHIND = 0.1  # nats of evidence that a flow may lose, and two standard errors
 NARROWER = 0.7  # width of other kernels that could as well have been chosen
+
+
+class _Flowed(eqx.Module):
+    points: Array
+    log_weights: Array  # unnormalised
+    fits: Array  # bool: all but exact, and nothing left behind
+    learned: Array  # bool: by the learned map
 
 
 class _Progress(eqx.Module):
@@ -33,10 +43,22 @@ class _Progress(eqx.Module):
 
 
 def flow_or_temper(
-    key, cloud: Cloud, log_likelihood, value_and_score, settings: Settings, *, before: Before | None, noisy: bool
+    key,
+    cloud: Cloud,
+    log_likelihood,
+    value_and_score,
+    settings: Settings,
+    *,
+    before: Before | None,
+    noisy: bool,
+    transport=None,
+    further=None,
 ) -> Absorbed:
     """All of the likelihood absorbed by a cloud of at most `settings.tempered` particles, so that the time of a step is
-    bounded; the others become copies, which the next noise of the dynamics parts (without noise nothing would)."""
+    bounded; the others become copies, which the next noise of the dynamics parts (without noise nothing would).
+
+    `transport`: the learned map, where the affine flow is not all but exact. `further()`: whether further draws of the
+    dynamics are enough, and these, where neither is."""
     n, most = cloud.points.shape[0], settings.tempered
     density_key, some_key, key = jax.random.split(key, 3)
     # half of the chances by what an observation says: a rare mode that it speaks for must not go unseen
@@ -44,11 +66,11 @@ def flow_or_temper(
     log_chances = jnp.logaddexp(cloud.log_weights, jnp.where(jnp.isfinite(told), told, -jnp.inf)) - jnp.log(2.0)
     density = predictive_density(density_key, cloud, before, settings, log_chances)
     if n <= most or not noisy:
-        return _absorb_in_rounds(key, cloud, density, log_likelihood, value_and_score, settings)
+        return _absorb_in_rounds(key, cloud, density, log_likelihood, value_and_score, settings, transport, further)
     chosen = systematic(some_key, log_chances, most)
     log_weights = normalised(cloud.log_weights[chosen] - log_chances[chosen])
     some = Cloud(cloud.points[chosen], log_weights, cloud.family[chosen], cloud.parent[chosen])
-    result = _absorb_in_rounds(key, some, density, log_likelihood, value_and_score, settings, copies=True)
+    result = _absorb_in_rounds(key, some, density, log_likelihood, value_and_score, settings, transport, copies=True)
     copies = systematic(some_key, result.cloud.log_weights, n)
     few = result.cloud
     many = Cloud(few.points[copies], jnp.full(n, -jnp.log(n), few.points.dtype), copies, few.parent[copies])
@@ -56,12 +78,20 @@ def flow_or_temper(
 
 
 def _absorb_in_rounds(
-    key, cloud: Cloud, density: PredictiveDensity, log_likelihood, value_and_score, settings: Settings, copies=False
+    key,
+    cloud: Cloud,
+    density: PredictiveDensity,
+    log_likelihood,
+    value_and_score,
+    settings: Settings,
+    transport: Transport | None,
+    further=None,
+    copies=False,
 ) -> Absorbed:
     """Until all is absorbed: stay if that is enough now, flow by all that is left if that is all but exact, else take
     as much as leaves half the ESS, resample, move. Where there are copies in the cloud, they are moved in any case: an
     ESS counts them as if they were apart."""
-    n = cloud.points.shape[0]
+    n, d = cloud.points.shape
 
     def body(progress: _Progress) -> _Progress:
         key, temper_key = jax.random.split(progress.key)
@@ -78,40 +108,68 @@ def _absorb_in_rounds(
             return jnp.ones(()), absorbed(settled, gained, result.move, 0, result.acceptance, density.kernels.width)
 
         def flow_or_temper():
-            flow = affine_flow(
-                cloud.points, cloud.weights, lambda p: jax.tree.map(lambda v: left * v, value_and_score(p))
-            )
-            flowed = (
-                cloud.log_weights
-                + (density(flow.points) + log_likelihood(flow.points))
-                - (density(cloud.points) + done * values - flow.log_det)
-            )
-            flowed = jnp.where(jnp.isfinite(flowed), flowed, -jnp.inf)
+            before, pull = jax.vjp(density, cloud.points)
+            rest = lambda p: jax.tree.map(lambda v: left * v, value_and_score(p))
+            # weights are equal too where all particles have left a mode behind: those that stayed still see it, and
+            # their evidence is right on average
+            least = jax.nn.logsumexp(stay) - LEFT_BEHIND - 2 / jnp.sqrt(stay_ess)
+
+            def tried(points, log_det, learned) -> _Flowed:
+                after = density(points) + log_likelihood(points)
+                flowed = cloud.log_weights + after - (before + done * values - log_det)
+                flowed = jnp.where(jnp.isfinite(flowed), flowed, -jnp.inf)
+                even = jnp.exp(2 * jax.nn.logsumexp(flowed) - jax.nn.logsumexp(2 * flowed - cloud.log_weights))
+                fits = (even > settings.flow) & (ess(flowed) > jnp.maximum(settings.least * n, stay_ess))
+                fits = fits & (jax.nn.logsumexp(flowed) > least) & apart
+                if learned:
+                    fits = fits & (left_out(points, flowed) < LEFT_OUT)
+                return _Flowed(points, flowed, fits, jnp.asarray(learned))
+
+            def left_out(points, flowed):
+                frame = whitening_of(points, jnp.exp(normalised(flowed)), shrink=False)
+                away = jnp.sum(frame.whiten(cloud.points) ** 2, axis=1) > (d**0.5 + FAR) ** 2
+                return jnp.exp(normalised(stay)) @ away
+
+            def learned():
+                slopes = pull(jnp.ones_like(before))[0] + done * value_and_score(cloud.points)[1]
+                law = Known(before + done * values, slopes)
+                moved = transport(cloud.points, cloud.weights, law, rest)
+                return tried(moved.points, moved.log_det, True)
+
+            affine = affine_flow(cloud.points, cloud.weights, rest)
+            flow = tried(affine.points, affine.log_det, False)
+            if transport is not None:
+                flow = jax.lax.cond(flow.fits | ~apart, lambda: flow, learned)
 
             def take_flow():
-                gained = jax.nn.logsumexp(flowed)
-                moved = cloud.at(flow.points, flowed - gained)
-                return jnp.ones(()), absorbed(moved, gained, FLOWED, 0, result.acceptance, density.kernels.width)
+                gained = jax.nn.logsumexp(flow.log_weights)
+                moved = cloud.at(flow.points, flow.log_weights - gained)
+                taken = absorbed(moved, gained, FLOWED, 0, result.acceptance, density.kernels.width)
+                return jnp.ones(()), eqx.tree_at(lambda r: r.learned, taken, flow.learned)
 
             def temper():
                 share = tempering_share(cloud.log_weights, values, left, settings.temper * n, shortest=1e-4 * left)
                 return _temper(temper_key, cloud, values, done, share, density, log_likelihood, settings)
 
-            fits = ess(flowed) > jnp.maximum(settings.flow * n, stay_ess)
-            # weights are equal too where all particles have left a mode behind: those that stayed still see it, and
-            # their evidence is right on average
-            least = jax.nn.logsumexp(stay) - LEFT_BEHIND - 2 / jnp.sqrt(stay_ess)
-            return jax.lax.cond(fits & (jax.nn.logsumexp(flowed) > least) & apart, take_flow, temper)
+            if further is None:
+                return jax.lax.cond(flow.fits, take_flow, temper)
+            skip = lambda: (jnp.array(False), absorbed(cloud, 0.0, OVERSAMPLED))
+            fine, drawn = jax.lax.cond(~flow.fits & (result.rounds == 0), further, skip)
+            done_by_draws = lambda: (jnp.ones(()), drawn)
+            return jax.lax.cond(flow.fits, take_flow, lambda: jax.lax.cond(fine, done_by_draws, temper))
 
         done, step = jax.lax.cond((stay_ess > settings.stay * n) & apart, weigh, flow_or_temper)
         total = result.log_predictive + step.log_predictive
+        # a map goes in one stride where tempering would halve the cloud again and again: how often, is a warning
+        halved = jnp.ceil(jnp.log2(n / jnp.maximum(stay_ess, 1))).astype(jnp.int32)
+        rounds = jnp.where(step.learned, jnp.maximum(halved, 1), 1)
         # the kind of the whole step is its least exact part
         move = jnp.maximum(result.move, step.move)
         step = Absorbed(
             step.cloud,
             total,
             move,
-            result.rounds + 1,
+            result.rounds + rounds,
             step.acceptance,
             step.width,
             done < 1,
@@ -119,6 +177,7 @@ def _absorb_in_rounds(
             step.beyond,
             None,
             step.renewed,
+            step.learned,
         )
         return _Progress(key, done, step)
 

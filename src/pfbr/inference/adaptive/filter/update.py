@@ -12,6 +12,7 @@ import jax
 from jax import numpy as jnp
 from jaxtyping import Array
 
+from pfbr.flow.transport.transport import Transport
 from pfbr.inference.adaptive.filter.absorbed import FLOWED, OVERSAMPLED, WEIGHED, Absorbed, absorbed
 from pfbr.inference.adaptive.filter.affine_flow import posterior_map, quadratic
 from pfbr.inference.adaptive.filter.cloud import Cloud, resampled
@@ -24,6 +25,7 @@ from pfbr.inference.adaptive.filter.transitions import Before
 from pfbr.inference.adaptive.filter.window import Window
 from pfbr.particles.particles import ess
 
+SPACE = 2  # dimensions: on a line further draws of the dynamics come before flows
 QUADRATIC = 1e-3  # nats by which rounding alone may miss a quadratic
 
 
@@ -32,11 +34,13 @@ class Ways(eqx.Module):
 
     `redraw(key, times)`: so many further draws of the same prediction from each particle, (times · n, d), those of one
     particle together, and their noise. `before`: where the dynamics have a density, for that of the predicted cloud.
-    `paths` end at the particles, and `move_paths(key, cloud, paths)` absorbs the observation with them.
+    `transport`: the learned map, to be tried where the affine flow is not all but exact. `paths` end at the particles,
+    and `move_paths(key, cloud, paths)` absorbs the observation with them.
     """
 
     redraw: Callable | None = eqx.field(static=True, default=None)
     before: Before | None = None
+    transport: Transport | None = None
     paths: Paths | Window | None = None
     move_paths: Callable | None = eqx.field(static=True, default=None)
 
@@ -92,9 +96,18 @@ def absorb(
     def work():
         return _oversample(key, cloud, log_likelihood, settings, ways, by_density)
 
-    def by_density():
-        noisy = ways.redraw is not None
-        result = flow_or_temper(key, cloud, log_likelihood, value_and_score, settings, before=ways.before, noisy=noisy)
+    def by_density(further=None):
+        result = flow_or_temper(
+            key,
+            cloud,
+            log_likelihood,
+            value_and_score,
+            settings,
+            before=ways.before,
+            noisy=ways.redraw is not None,
+            transport=ways.transport,
+            further=further,
+        )
         return eqx.tree_at(lambda r: r.paths, result, left_by(result.cloud), is_leaf=lambda leaf: leaf is None)
 
     if not settings.find_exact:
@@ -119,8 +132,11 @@ def weighed(cloud: Cloud, values: Array, paths: Paths | Window | None = None) ->
 
 
 def _oversample(key: Array, cloud: Cloud, log_likelihood, settings: Settings, ways: Ways, by_density) -> Absorbed:
-    """Further draws of the dynamics, weighed and thinned, if that leaves enough of the particles they come from."""
-    n, paths = cloud.points.shape[0], ways.paths
+    """Further draws of the dynamics, weighed and thinned, if that leaves enough of the particles they come from.
+
+    On a line they come first; in a space a flow that is all but exact does: sixteen draws fill a line, and no space.
+    """
+    (n, d), paths = cloud.points.shape, ways.paths
     times = settings.draws_each(n) if ways.redraw is not None else 0
     known = False if paths is None else paths.known
 
@@ -134,16 +150,45 @@ def _oversample(key: Array, cloud: Cloud, log_likelihood, settings: Settings, wa
     if not times:
         return move()
     draw_key, resample_key = jax.random.split(key)
-    drawn, noise = ways.redraw(draw_key, times)  # type: ignore[misc]
-    log_weights = jnp.repeat(cloud.log_weights, times) - jnp.log(times) + log_likelihood(drawn)
-    by_ancestor = jax.nn.logsumexp(log_weights.reshape(n, times), axis=1)
 
-    def take():
-        gained, parent = jax.nn.logsumexp(log_weights), jnp.repeat(cloud.parent, times)
-        thinned = resampled(resample_key, drawn, log_weights, parent, n, match=~jnp.asarray(known))
-        chosen = None if paths is None else paths.chosen(thinned.family // times, noise[thinned.family])
-        return absorbed(thinned, gained, OVERSAMPLED, paths=chosen)
+    def draw() -> Drawn:
+        drawn, noise = ways.redraw(draw_key, times)  # type: ignore[misc]
+        log_weights = jnp.repeat(cloud.log_weights, times) - jnp.log(times) + log_likelihood(drawn)
+        return Drawn(drawn, noise, log_weights)
 
-    wanted = jnp.minimum(settings.stay * n, settings.enough)
-    left = jnp.minimum(settings.ancestors * n, settings.enough)
-    return jax.lax.cond((ess(log_weights) > 2 * wanted) & (ess(by_ancestor) > left), take, move)
+    def is_fine(drawn: Drawn) -> Array:
+        by_ancestor = jax.nn.logsumexp(drawn.log_weights.reshape(n, times), axis=1)
+        wanted = jnp.minimum(settings.stay * n, settings.enough)
+        left = jnp.minimum(settings.ancestors * n, settings.enough)
+        return (ess(drawn.log_weights) > 2 * wanted) & (ess(by_ancestor) > left)
+
+    def thinned(drawn: Drawn, *, with_paths: bool) -> Absorbed:
+        gained, parent = jax.nn.logsumexp(drawn.log_weights), jnp.repeat(cloud.parent, times)
+        match = ~jnp.asarray(known)
+        few = resampled(resample_key, drawn.points, drawn.log_weights, parent, n, match=match)
+        chosen = paths.chosen(few.family // times, drawn.noise[few.family]) if with_paths else None  # type: ignore[union-attr]
+        return absorbed(few, gained, OVERSAMPLED, paths=chosen)
+
+    def first(otherwise):
+        drawn = draw()
+        return jax.lax.cond(is_fine(drawn), lambda: thinned(drawn, with_paths=paths is not None), otherwise)
+
+    if d < SPACE or n > settings.tempered or isinstance(paths, Window):
+        return first(move)
+
+    def further():
+        drawn = draw()
+        return is_fine(drawn), thinned(drawn, with_paths=False)
+
+    if paths is None:
+        return by_density(further)
+    young = lambda: first(lambda: ways.move_paths(key, cloud, paths))  # type: ignore[misc]
+    return jax.lax.cond(known, young, lambda: by_density(further))
+
+
+class Drawn(eqx.Module):
+    """Further draws of the dynamics, those of one particle together."""
+
+    points: Array
+    noise: Array
+    log_weights: Array

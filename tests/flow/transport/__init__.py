@@ -1,0 +1,1 @@
+"""The map of one observation."""
