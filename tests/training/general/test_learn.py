@@ -13,19 +13,19 @@ from pfbr.training.general.recipe import Recipe
 from pfbr.training.problems.kinds import gaussian, wave
 
 KINDS = (gaussian, wave)
-SHORT = Recipe(minutes=0.05, dims=(1,), problems=50, num_particles=48, held=8, batch=4, judge_every=3)
+SHORT = Recipe(minutes=0.3, dims=(1,), problems=50, num_particles=48, held=8, batch=4, judge_every=1)
 
 
 def test_learning_goes_on_after_a_kill_and_says_how_it_went(tmp_path):
     def killed(text):
-        if text.startswith("{'steps': 3"):
+        if text.startswith("{'steps': 2"):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        learn(SHORT, tmp_path, kinds=KINDS, tell=lambda _: None)
-        learn(dataclasses.replace(SHORT, minutes=1.0), tmp_path, kinds=KINDS, tell=killed)
-    # what the last look kept is on disk: nothing of it is done again
-    again = learn(SHORT, tmp_path, kinds=KINDS, resume=True, tell=lambda _: None)
+        learn(SHORT, tmp_path, kinds=KINDS, tell=killed)
+    told: list[str] = []
+    again = learn(SHORT, tmp_path, kinds=KINDS, resume=True, tell=told.append)
+    assert told[0].startswith("2 steps, loss")  # the first one was on disk
     once_more = learn(SHORT, tmp_path, kinds=KINDS, resume=True, tell=lambda _: None)
     for a, b in zip(jax.tree.leaves(again.transport), jax.tree.leaves(once_more.transport), strict=True):
         np.testing.assert_array_equal(a, b)

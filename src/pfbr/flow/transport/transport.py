@@ -187,8 +187,9 @@ def _rearrange(rest: Rest, known: Anchors, how: Continued, grid: Grid, basis: Ma
 
 
 def _summed(nodes, density: Float[Array, "n g h"]):
-    widths = jnp.gradient(nodes[0])  # two nodes may be at one place
-    return line(nodes[1], jax.nn.logsumexp(density + jnp.log(jnp.maximum(widths, 1e-9))[:, None], axis=1))
+    ends = jnp.concatenate([nodes[0][:1], nodes[0], nodes[0][-1:]])
+    widths = 0.5 * (ends[2:] - ends[:-2])
+    return line(nodes[1], jax.nn.logsumexp(density + jnp.log(widths)[:, None], axis=1))
 
 
 def _between(nodes, values: Float[Array, "n g h"], places: PerParticle) -> Float[Array, "n g"]:

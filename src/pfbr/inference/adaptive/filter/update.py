@@ -6,6 +6,7 @@ nothing where it is not needed.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -190,5 +191,5 @@ class Drawn(eqx.Module):
     """Further draws of the dynamics, those of one particle together."""
 
     points: Array
-    noise: Array
+    noise: Any  # of each draw, where the model takes it
     log_weights: Array
