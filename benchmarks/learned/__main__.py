@@ -49,7 +49,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
     one = commands.add_parser("train")
-    one.add_argument("--minutes", type=float, default=15.0)
+    one.add_argument("--minutes", type=float, default=14.0)
     one.add_argument("--seed", type=int, default=0)
     one.add_argument("--directory", required=True, help="for problems and the checkpoint")
     one.add_argument("--resume", action="store_true")

@@ -10,7 +10,7 @@ from pfbr.errors import InputError
 class Recipe:
     """Each field with its reason."""
 
-    minutes: float = 20.0  # of learning; making the problems takes a few more
+    minutes: float = 14.0  # of learning; making the problems takes a few more
     seed: int = 0
     dims: tuple[int, ...] = (1, 2, 5, 10)  # what it learns there it can use in twenty
     problems: int = 1000  # in each dimension, made once and kept on disk, with five clouds each
