@@ -23,6 +23,7 @@ from pfbr.particles.tempering_share import tempering_share
 from pfbr.particles.whitening import whitening_of
 
 LEFT_OUT, FAR = 0.02, 3.0  # share of the weighed cloud that a map may leave so many standard deviations behind
+SEEN = 8.0  # effective particles of the weighed cloud: with fewer nobody can tell what a map leaves behind
 LEFT_BEHIND = 0.1  # nats of evidence that a flow may lose, and two standard errors
 NARROWER = 0.7  # width of other kernels that could as well have been chosen
 
@@ -122,7 +123,7 @@ def _absorb_in_rounds(
                 fits = (even > settings.flow) & (ess(flowed) > jnp.maximum(settings.least * n, stay_ess))
                 fits = fits & (jax.nn.logsumexp(flowed) > least) & apart
                 if learned:
-                    fits = fits & (left_out(points, flowed) < LEFT_OUT)
+                    fits = fits & (stay_ess > SEEN) & (left_out(points, flowed) < LEFT_OUT)
                 return _Flowed(points, flowed, fits, jnp.asarray(learned))
 
             def left_out(points, flowed):

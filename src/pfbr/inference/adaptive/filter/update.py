@@ -26,7 +26,7 @@ from pfbr.inference.adaptive.filter.transitions import Before
 from pfbr.inference.adaptive.filter.window import Window
 from pfbr.particles.particles import ess
 
-SPACE = 2  # dimensions: on a line further draws of the dynamics come before flows
+SPACE = 2  # dimensions: on a line further draws of the dynamics come before flows, and no map is tried
 QUADRATIC = 1e-3  # nats by which rounding alone may miss a quadratic
 
 
@@ -106,7 +106,7 @@ def absorb(
             settings,
             before=ways.before,
             noisy=ways.redraw is not None,
-            transport=ways.transport,
+            transport=ways.transport if d >= SPACE else None,  # on a line further draws are as good, and see all modes
             further=further,
         )
         return eqx.tree_at(lambda r: r.paths, result, left_by(result.cloud), is_leaf=lambda leaf: leaf is None)
