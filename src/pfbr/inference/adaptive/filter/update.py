@@ -27,6 +27,7 @@ from pfbr.inference.adaptive.filter.window import Window
 from pfbr.particles.particles import ess
 
 SPACE = 2  # dimensions: on a line further draws of the dynamics come before flows, and no map is tried
+FEW = 128  # particles for each dimension: with more, sixteen times as many draws are as good as a flow, in less time
 QUADRATIC = 1e-3  # nats by which rounding alone may miss a quadratic
 
 
@@ -135,7 +136,8 @@ def weighed(cloud: Cloud, values: Array, paths: Paths | Window | None = None) ->
 def _oversample(key: Array, cloud: Cloud, log_likelihood, settings: Settings, ways: Ways, by_density) -> Absorbed:
     """Further draws of the dynamics, weighed and thinned, if that leaves enough of the particles they come from.
 
-    On a line they come first; in a space a flow that is all but exact does: sixteen draws fill a line, and no space.
+    On a line they come first, and where particles are many; in a space a flow that is all but exact does: sixteen draws
+    fill a line, and no space.
     """
     (n, d), paths = cloud.points.shape, ways.paths
     times = settings.draws_each(n) if ways.redraw is not None else 0
@@ -174,7 +176,7 @@ def _oversample(key: Array, cloud: Cloud, log_likelihood, settings: Settings, wa
         drawn = draw()
         return jax.lax.cond(is_fine(drawn), lambda: thinned(drawn, with_paths=paths is not None), otherwise)
 
-    if d < SPACE or n > settings.tempered or isinstance(paths, Window):
+    if d < SPACE or n > min(settings.tempered, FEW * d) or isinstance(paths, Window):
         return first(move)
 
     def further():
