@@ -14,8 +14,9 @@ from jaxtyping import Array, Float, Int
 from pfbr.flow.transport.network import WIDTHS, Continued
 from pfbr.typing import Matrix, PerParticle, Point, Points, Scalar
 
-ANCHORS = 128
+ANCHORS = 128  # particles that are asked as neighbours, so that the cost grows no faster than the cloud
 MOST = 5.0  # nats: an error beyond is as bad
+TAILS = (1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 1e4)  # times d: squared lengths at which a density leaves the Gaussian
 POWER = 8  # of the kernels' tails: near nodes decide, and far ones never vanish to nothing
 
 
@@ -24,9 +25,6 @@ class Known(eqx.Module):
 
     values: PerParticle
     scores: Points
-
-
-TAILS = (1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 1e4)  # times d: squared lengths at which a density leaves the Gaussian
 
 
 class Rest(eqx.Module):
