@@ -206,6 +206,8 @@ def error_of_density(cloud: Cloud, density: PredictiveDensity) -> Array:
     first = jnp.arange(density.kernels.log_weights.shape[0]) % 2 == 0
     keep = jnp.stack([first, ~first, jnp.ones_like(first)])
     one, other, narrower = jax.lax.map(mean_by, (jnp.array([1.0, 1.0, NARROWER]), keep))  # compiled once for all
+    # where one Gaussian is as likely as any kernels, narrower ones tell of a few heavy particles only
+    narrower = jnp.where(density.kernels.width > 0.99, 0, narrower)
     return jnp.sqrt(jnp.mean((0.5 * (one - other)) ** 2 + narrower**2))
 
 
