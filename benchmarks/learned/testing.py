@@ -1,4 +1,4 @@
-"""The kinds of likelihoods that the general operator is judged on, and nothing else is done with them.
+"""The kinds of likelihoods that the general map is judged on, and nothing else is done with them.
 
 Training cannot import this file: it is no part of the package, and `python -m benchmarks.learned train` does not load
 it (tests/training/general/test_apart.py looks).

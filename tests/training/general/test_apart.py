@@ -1,4 +1,4 @@
-"""What the general operator is tested on, training has never seen."""
+"""What the general map is tested on, training has never seen."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""How the general operator is trained, as one table; the file of an operator keeps it."""
+"""How the general map is trained, as one table; its file keeps it."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""The kinds of likelihoods that the general operator learns from; those it is judged on are elsewhere, and no kind is
+"""The kinds of likelihoods that the general map learns from; those it is judged on are elsewhere, and no kind is
 in both."""
 
 import jax
