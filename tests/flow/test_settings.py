@@ -13,7 +13,7 @@ def test_every_solver_that_can_be_named_is_there():
 @pytest.mark.parametrize(
     ("given", "word"),
     [
-        ({"solver": "euler"}, "one of midpoint.*closed-form; got 'euler'"),
+        ({"solver": "euler"}, "one of midpoint.*closed-form, map; got 'euler'"),
         ({"steps": 2.0}, "`steps` must be a whole number"),
         ({"steps": 10**9}, "at most 100000"),
         ({"tolerance": 0.0}, "`tolerance` must be above 0"),

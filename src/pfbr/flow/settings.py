@@ -7,6 +7,7 @@ from pfbr.errors import InputError
 
 SOLVERS = ("midpoint", "heun", "ralston", "bosh3", "tsit5", "dopri5")
 CLOSED_FORM = "closed-form"  # for affine velocities: see `affine_steps`
+MAP = "map"  # for the learned map: one step, see `MapVelocity`
 MOST_STEPS = 100_000  # a flow with more would take minutes an update
 
 
@@ -14,7 +15,7 @@ class FlowSettings(eqx.Module):
     """How the ODE is solved.
 
     `steps` of equal length, or, when `tolerance` is given, steps that adapt to it (at most `max_steps`). The solver
-    "closed-form" serves affine velocities only, with equal steps.
+    "closed-form" serves affine velocities only, with equal steps; "map" the learned map, in one.
     `gradient` is "checkpoint" (back-propagation through the solver, recomputing each step) or "adjoint" (the
     continuous adjoint of Appendix B: constant memory, a gradient of the continuous problem).
     """
@@ -26,12 +27,12 @@ class FlowSettings(eqx.Module):
     gradient: str = eqx.field(static=True, default="checkpoint")
 
     def __check_init__(self):
-        if not isinstance(self.solver, str) or self.solver not in (*SOLVERS, CLOSED_FORM):
-            known = ", ".join((*SOLVERS, CLOSED_FORM))
+        if not isinstance(self.solver, str) or self.solver not in (*SOLVERS, CLOSED_FORM, MAP):
+            known = ", ".join((*SOLVERS, CLOSED_FORM, MAP))
             raise InputError(f"`solver` must be one of {known}; got {shortened(self.solver)}.")
-        if self.solver == CLOSED_FORM and (self.tolerance is not None or self.gradient != "checkpoint"):
+        if self.solver in (CLOSED_FORM, MAP) and (self.tolerance is not None or self.gradient != "checkpoint"):
             raise InputError(
-                f"the {CLOSED_FORM} solver takes equal steps and is differentiated through. For `tolerance` or the "
+                f"the {self.solver} solver takes equal steps and is differentiated through. For `tolerance` or the "
                 f"continuous adjoint choose one of {', '.join(SOLVERS)}."
             )
         if self.gradient not in ("checkpoint", "adjoint"):

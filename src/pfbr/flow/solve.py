@@ -10,7 +10,8 @@ from jaxtyping import Array, Int
 from pfbr.errors import InputError
 from pfbr.flow.affine import affine_steps
 from pfbr.flow.likelihood import Likelihood
-from pfbr.flow.settings import CLOSED_FORM, SOLVERS, FlowSettings
+from pfbr.flow.settings import CLOSED_FORM, MAP, SOLVERS, FlowSettings
+from pfbr.flow.transport.mapped import MapVelocity
 from pfbr.flow.velocities.affine import AffineVelocity
 from pfbr.flow.velocities.base import Velocity
 from pfbr.typing import PerParticle, Points, Support
@@ -29,6 +30,7 @@ class FlowResult(eqx.Module):
     points: Points
     log_density: PerParticle
     num_steps: Int[Array, ""]
+    scores: Points | None = None  # about those of the log density, from flows that need them before
 
 
 def flow(
@@ -39,15 +41,19 @@ def flow(
     points: Points,
     log_density: PerParticle,
     *,
+    scores: Points | None = None,
     support: Support | None = None,
     reverse: bool = False,
 ) -> FlowResult:
     """Solve dx/dt = f, d log q/dt = −∇·f from t = 0 to 1, or back.
 
     With a `support` of its own the points are carried along by the flow of another set and do not influence it:
-    given that set, every point is moved by the same map, and its log density is exact.
+    given that set, every point is moved by the same map, and its log density is exact. `scores` of the log density
+    before are what the learned map needs.
     """
     start, end = (1.0, 0.0) if reverse else (0.0, 1.0)
+    if isinstance(velocity, MapVelocity) or settings.solver == MAP:
+        return _by_map(settings, velocity, likelihood, points, log_density, scores, support is not None or reverse)
     state = (points, log_density) if support is None else (points, log_density, support)
     args = (velocity, context, likelihood)
     if settings.solver == CLOSED_FORM:
@@ -66,6 +72,21 @@ def flow(
     else:
         state, num_steps = _solve(settings, start, end, state, args)
     return FlowResult(state[0], state[1], num_steps)
+
+
+def _by_map(settings, velocity, likelihood, points, log_density, scores, otherwise: bool) -> FlowResult:
+    if not isinstance(velocity, MapVelocity) or settings.solver != MAP:
+        raise InputError(
+            f'the solver "{MAP}" and the learned map belong together; got {settings.solver!r} with '
+            f"{type(velocity).__name__}."
+        )
+    if otherwise or scores is None:
+        raise InputError(
+            "the learned map moves a whole set forwards, whose scores are known: it can neither carry other points "
+            "along (`strict`) nor go back. Use another operator for that."
+        )
+    there = velocity.moved(points, log_density, scores, likelihood)
+    return FlowResult(there.points, log_density - there.log_det, jnp.asarray(1), there.scores)
 
 
 def _field(t, state, args):

@@ -4,15 +4,20 @@ from typing import Any
 
 import equinox as eqx
 import jax
+from jax import numpy as jnp
 
 from pfbr.checks import shortened
 from pfbr.errors import InputError
 from pfbr.flow.settings import FlowSettings
+from pfbr.flow.transport.mapped import MapVelocity
+from pfbr.flow.transport.network import untrained as network
+from pfbr.flow.transport.transport import Transport
 from pfbr.flow.velocities.affine import AffineVelocity
 from pfbr.flow.velocities.base import Velocity
 from pfbr.flow.velocities.gated import GatedVelocity
 from pfbr.flow.velocities.informed import InformedVelocity
 from pfbr.flow.velocities.residual import ResidualVelocity
+from pfbr.inference.adaptive.general import shipped
 from pfbr.inference.operator import Operator
 from pfbr.models.base import Model
 from pfbr.models.conditions import observation_shape
@@ -35,11 +40,12 @@ class Architecture(eqx.Module):
 _FLOW_DEFAULTS: dict[str, dict[str, Any]] = {
     "paper": {"solver": "heun", "steps": 2},
     "gaussian": {"solver": "closed-form", "steps": 4},
+    "general": {"solver": "map", "steps": 1},
     "residual": {"solver": "heun", "steps": 4},
     "informed": {"solver": "heun", "steps": 4},
 }
 NAMES = tuple(_FLOW_DEFAULTS)
-_ANY_DIM = ("gaussian",)  # they serve models with any number of unknowns
+_ANY_DIM = ("gaussian", "general")  # they serve models with any number of unknowns
 _READERS = ("paper", "informed")  # they read the observation itself, and so serve one shape of it
 
 
@@ -80,6 +86,8 @@ def build(key: Key, architecture: Architecture) -> Operator:
 def _velocity(key: Key, architecture: Architecture, settings: dict[str, Any]) -> Velocity:
     if architecture.name == "gaussian":
         return AffineVelocity(**settings)
+    if architecture.name == "general":
+        return _map(key, **settings)
     assert architecture.dim is not None  # `choose` and the file both give it
     if architecture.name == "residual":
         return ResidualVelocity(key, architecture.dim, **settings)
@@ -87,6 +95,11 @@ def _velocity(key: Key, architecture: Architecture, settings: dict[str, Any]) ->
     if architecture.name == "informed":
         return InformedVelocity(key, architecture.dim, architecture.observation_shape, **settings)
     return GatedVelocity(key, architecture.dim, architecture.observation_shape, **settings)
+
+
+def _map(key: Key, *, untrained: bool = False) -> MapVelocity:
+    """The learned map as it comes with the package, or as it was before it learned anything."""
+    return MapVelocity(Transport(network(key)) if untrained else jax.tree.map(jnp.asarray, shipped()))
 
 
 def to_json(architecture: Architecture) -> dict:

@@ -105,6 +105,10 @@ class Corrected(Method):
             raise InputError(f"`fallback` must be one of {', '.join(FALLBACKS)}; got {self.fallback!r}.")
         if not isinstance(self.operator, Operator):
             raise InputError(f"only an Operator can be corrected, since it knows its density; got {self.operator!r}.")
+        if self.strict and self.operator.needs_scores:
+            raise InputError(
+                "the learned map moves a whole set, and cannot carry an independent one: leave `strict` out."
+            )
         if self.history < 0:
             raise InputError(f"`history` is a number of observations, 0 for none; got {self.history}.")
 
@@ -166,7 +170,8 @@ class Corrected(Method):
         start = Particles(predicted, before.log_weights)
 
         def propose(operator) -> Proposal:
-            moved = _carried(operator, move_key, predicted, density, likelihood, support)
+            law = lambda at: predictive.log_density(at, equal=True)
+            moved = _carried(operator, move_key, predicted, density, law, likelihood, support)
             log_target = predictive.log_density(moved.points) + likelihood.values(moved.points)
             log_weights = static_log_weights(log_target, moved.log_density)
             increment = jax.nn.logsumexp(log_weights)
@@ -210,7 +215,7 @@ class Corrected(Method):
             return jax.vmap(lambda one: known.log_prior(one) + state.history.log_likelihood(known, one))(x)
 
         def propose(operator) -> Proposal:
-            moved = _carried(operator, move_key, before.points, before.log_density, likelihood, state.support)
+            moved = _carried(operator, move_key, before.points, before.log_density, log_past, likelihood, state.support)
             log_target = log_past(moved.points) + likelihood.values(moved.points)
             log_weights = static_log_weights(log_target, moved.log_density)
             increment = jax.nn.logsumexp(log_weights) - state.log_evidence
@@ -282,10 +287,13 @@ class Corrected(Method):
         return CorrectedState(current, log_target, state.support, state.history, log_evidence), info
 
 
-def _carried(operator: Operator, key, points, density, likelihood, support) -> FlowResult:
-    """The operator's flow of the points, or the flow of an independent set, which carries them along."""
+def _carried(operator: Operator, key, points, density, law, likelihood, support) -> FlowResult:
+    """The operator's flow of the points, or the flow of an independent set, which carries them along. `law`: a function
+    whose scores are about those of the density of the points."""
     if support is None:
-        return operator.move(key, equally_weighted(points, density), likelihood)
+        scores = jax.grad(lambda at: jnp.sum(law(at)))(points) if operator.needs_scores else None
+        moved = operator.move(key, equally_weighted(points, density, scores), likelihood)
+        return FlowResult(moved.points, moved.log_density, moved.num_steps)
     context = operator.velocity.prepare(key, support, likelihood)
     return flow(operator.settings, operator.velocity, context, likelihood, points, density, support=support)
 

@@ -7,6 +7,7 @@ from jax import numpy as jnp
 from pfbr.flow.likelihood import Likelihood
 from pfbr.flow.settings import FlowSettings
 from pfbr.flow.solve import FlowResult, flow
+from pfbr.flow.transport.mapped import MapVelocity
 from pfbr.flow.velocities.affine import AffineVelocity
 from pfbr.flow.velocities.base import Velocity
 from pfbr.inference.info import Info, Move
@@ -17,7 +18,7 @@ from pfbr.models.base import Model, StateSpaceModel
 from pfbr.models.conditions import observation_shape, stays
 from pfbr.particles.particles import Particles, equally_weighted
 from pfbr.particles.qmc import draw_prior, draw_transition
-from pfbr.typing import Key, Observation
+from pfbr.typing import Key, Observation, Points
 
 
 class Proposed(eqx.Module):
@@ -25,6 +26,10 @@ class Proposed(eqx.Module):
 
     prior: Particles
     moved: FlowResult
+
+    @property
+    def after(self) -> Particles:
+        return equally_weighted(self.moved.points, self.moved.log_density, self.moved.scores)
 
 
 class Operator(Method):
@@ -44,7 +49,7 @@ class Operator(Method):
 
     def init(self, key: Key, model: Model, num_particles: int) -> Particles:
         points = draw_prior(key, model, num_particles, qmc=self.qmc)
-        return equally_weighted(points, jax.vmap(model.log_prior)(points))
+        return self._known(points, jax.vmap(model.log_prior))
 
     def propose(self, key: Key, model: Model, particles: Particles, likelihood: Likelihood) -> Proposed:
         """Predict, then flow: a whole step with its own key."""
@@ -57,17 +62,38 @@ class Operator(Method):
         if not isinstance(model, StateSpaceModel):
             return particles
         moved = draw_transition(key, model, particles.points, qmc=self.qmc)
-        density = predictive_log_density(model, particles.points, moved, moved, how=self.predictive)
-        still = stays(model)
-        if still is not None:  # another report at the same instant: points did not move, nor did their density
-            density = jnp.where(still, particles.log_density, density)  # type: ignore[arg-type]
-        return equally_weighted(moved, density)
+        predictive = lambda at: predictive_log_density(model, particles.points, moved, at, how=self.predictive)
+        predicted, still = self._known(moved, predictive), stays(model)
+        if still is None:
+            return predicted
+        # another report at the same instant: points did not move, nor did their density
+        return jax.tree.map(lambda old, new: jnp.where(still, old, new), particles, predicted)
+
+    def _known(self, points: Points, log_density) -> Particles:
+        """Equally weighted points of a density, a function of many points, with its scores where they are needed."""
+        if not self.needs_scores:
+            return equally_weighted(points, log_density(points))
+        values, pull = jax.vjp(log_density, points)
+        return equally_weighted(points, values, pull(jnp.ones_like(values))[0])
+
+    @property
+    def needs_scores(self) -> bool:
+        """Whether it asks for the scores of the density before an observation."""
+        return isinstance(self.velocity, MapVelocity)
 
     def move(self, key: Key, particles: Particles, likelihood: Likelihood) -> FlowResult:
         """The flow from the prior particles to the posterior ones."""
         context = self.velocity.prepare(key, particles.points, likelihood)
         assert particles.log_density is not None  # an operator always carries it
-        return flow(self.settings, self.velocity, context, likelihood, particles.points, particles.log_density)
+        return flow(
+            self.settings,
+            self.velocity,
+            context,
+            likelihood,
+            particles.points,
+            particles.log_density,
+            scores=particles.scores,
+        )
 
     def update(self, key: Key, model: Model, state: Particles, observation: Observation) -> tuple[Particles, Info]:
         likelihood = Likelihood(model, observation)
@@ -79,7 +105,7 @@ class Operator(Method):
             undefined=jnp.mean(jnp.isnan(values)),
             details={"num_steps": step.moved.num_steps},
         )
-        return equally_weighted(step.moved.points, step.moved.log_density), info
+        return step.after, info
 
     def particles(self, state: Particles) -> Particles:
         return state

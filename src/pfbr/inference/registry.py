@@ -8,16 +8,19 @@ import math
 import os
 from typing import Any
 
+import jax
+
 from pfbr.checks import check_memory, checked_count, shortened
 from pfbr.errors import InputError
 from pfbr.inference.method import Method
 from pfbr.models.base import Model, has_parameters
 from pfbr.models.conditions import observation_shape
 
-OWN = ("auto", "gaussian", "collocation")
+OWN = ("auto", "gaussian", "general", "collocation")
 HELP = (
-    "`auto` (the default); `gaussian`, the bare affine flow; `collocation`, a training-free flow for curved posteriors "
-    "in few dimensions; a trained operator's file or name (`static-2d`, `mixture`); or a rival's name."
+    "`auto` (the default); `gaussian`, the bare affine flow; `general`, the learned map that serves every model; "
+    "`collocation`, a training-free flow for curved posteriors in few dimensions; a trained operator's file or name "
+    "(`static-2d`, `mixture`); or a rival's name."
 )
 
 
@@ -70,6 +73,10 @@ def _named(name: str | os.PathLike, model: Model, history: int) -> Any:
         return Adaptive(history=history)
     if name == "gaussian":
         return gaussian_operator()
+    if name == "general":
+        from pfbr.inference.architectures import build, choose
+
+        return build(jax.random.key(0), choose("general", model))
     if name == "collocation":
         from pfbr.inference.collocation.method import collocation_operator
 

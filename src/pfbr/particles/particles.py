@@ -11,22 +11,24 @@ class Particles(eqx.Module):
     """n points in R^d.
 
     `log_weights` are normalised (their exponentials sum to one). `log_density` is log q(x) of each point under
-    the distribution it was moved to, or None for a method that does not know it.
+    the distribution it was moved to, or None for a method that does not know it. `scores`: about its gradients, where
+    a method needs them.
     """
 
     points: Points
     log_weights: PerParticle
     log_density: PerParticle | None = None
+    scores: Points | None = None
 
     @property
     def num_particles(self) -> int:
         return self.points.shape[-2]
 
 
-def equally_weighted(points: Points, log_density: PerParticle | None = None) -> Particles:
+def equally_weighted(points: Points, log_density: PerParticle | None = None, scores: Points | None = None) -> Particles:
     """Particles that all count the same."""
     n = points.shape[-2]
-    return Particles(points, jnp.full(points.shape[:-1], -jnp.log(float(n)), points.dtype), log_density)
+    return Particles(points, jnp.full(points.shape[:-1], -jnp.log(float(n)), points.dtype), log_density, scores)
 
 
 def normalise(log_weights: PerParticle) -> PerParticle:

@@ -10,7 +10,6 @@ from pfbr.inference.method import step_key
 from pfbr.inference.ood import NAMES, ReferenceStatistics, features
 from pfbr.inference.operator import Operator
 from pfbr.models.base import Model, has_observations
-from pfbr.particles.particles import equally_weighted
 from pfbr.training.tasks import Family, ModelFamily
 from pfbr.typing import Key
 
@@ -42,8 +41,7 @@ def _simulated(key, operator, family, num_particles, length, streams) -> Float[A
         def one_step(particles, row):
             model, likelihood = row.likelihood(task.model)
             step = operator.propose(step_key(run_key, row.number), model, particles, likelihood)
-            after = equally_weighted(step.moved.points, step.moved.log_density)
-            return after, features(step.prior.points, likelihood)
+            return step.after, features(step.prior.points, likelihood)
 
         start = operator.init(step_key(run_key, 0), task.first_model, num_particles)
         return jax.lax.scan(one_step, start, task.rows)[1]

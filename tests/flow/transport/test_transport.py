@@ -6,7 +6,7 @@ import pytest
 from jax import numpy as jnp
 
 from pfbr.flow.transport.known import Known, anchors, log_density, places, rest_of
-from pfbr.flow.transport.network import WIDTHS, untrained
+from pfbr.flow.transport.network import WIDTHS, LeftOut, untrained
 from pfbr.flow.transport.transport import Transport, _rearrange
 from pfbr.inference.adaptive.general import shipped
 from pfbr.particles.qmc import sobol_normal
@@ -77,7 +77,7 @@ def test_the_log_determinant_is_that_of_the_map():
     known = Known(*jax.vmap(jax.value_and_grad(case.log_before))(w))
     rest, basis = rest_of(w, EQUAL, known), jnp.linalg.qr(jax.random.normal(jax.random.key(6), (4, 4)))[0]
     some = anchors(rest, w, basis, 2)
-    how = FRESH.network(jnp.zeros(9 + len(WIDTHS)), jnp.ones(len(WIDTHS)))
+    how = FRESH.network(jnp.zeros(9 + len(WIDTHS)), LeftOut(jnp.ones(len(WIDTHS)), jnp.ones(len(WIDTHS))))
     ticks = jnp.linspace(-4, 4, 15)
     values = jax.vmap(case.log_likelihood)(
         jnp.stack(jnp.meshgrid(ticks, ticks, indexing="ij"), -1).reshape(-1, 2) @ basis[:2]
@@ -96,7 +96,8 @@ def test_a_density_is_continued_from_the_particles():
     known = Known(*jax.vmap(jax.value_and_grad(case.log_before))(w))
     rest, basis = rest_of(w, EQUAL, known), jnp.eye(3)
     some, at = anchors(rest, w, basis, 2), places(w, basis, 2)
-    how = FRESH.network(jnp.zeros(9 + len(WIDTHS)), jnp.asarray([0.1, 0.1, 0.2, 0.5, 1.0]))
+    left_out = LeftOut(jnp.asarray([0.1, 0.1, 0.2, 0.5, 1.0]), jnp.ones(len(WIDTHS)))
+    how = FRESH.network(jnp.zeros(9 + len(WIDTHS)), left_out)
     nodes = at.y[:8]
     told = log_density(rest, some, how, basis, nodes, at.z[:8], at.itself[:8])[jnp.arange(8), jnp.arange(8)]
     off = told - known.values[:8]

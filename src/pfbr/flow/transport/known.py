@@ -11,11 +11,15 @@ import numpy as np
 from jax import numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from pfbr.flow.transport.network import WIDTHS, Continued
+from pfbr.flow.transport.network import WIDTHS, Continued, LeftOut
 from pfbr.typing import Matrix, PerParticle, Point, Points, Scalar
 
 ANCHORS = 128  # particles that are asked as neighbours, so that the cost grows no faster than the cloud
+STEEP = 9.0  # times d: mean squares of scores beyond which they count less and less
+ASIDE = 3.0  # standard deviations by which the middle of a density may lie away from that of its cloud, about
 MOST = 5.0  # nats: an error beyond is as bad
+FARTHER = 0.5  # nats beyond what is left at any anchor that is still believed
+LONELY = 2.0  # standard deviations, of the logarithm of how many neighbours an anchor has
 TAILS = (1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 1e4)  # times d: squared lengths at which a density leaves the Gaussian
 POWER = 8  # of the kernels' tails: near nodes decide, and far ones never vanish to nothing
 
@@ -44,17 +48,23 @@ class Rest(eqx.Module):
 def rest_of(w: Points, weights: PerParticle, known: Known) -> Rest:
     d = w.shape[1]
     eye = jnp.eye(d, dtype=w.dtype)
-    centre, mean_score = weights @ w, weights @ known.scores
+    # scores that are straight lines are found with any shares; of others no steep one decides alone
+    lengths = jnp.sum(known.scores**2, axis=1)
+    share = jnp.where(jnp.isfinite(lengths), weights / (1 + lengths / (STEEP * d)), 0)
+    share = share / jnp.maximum(jnp.sum(share), 1e-30)
+    scores = jnp.where(share[:, None] > 0, known.scores, 0)
+    centre, mean_score = share @ w, share @ scores
     off = w - centre
-    spread = (weights[:, None] * off).T @ off + 8 * d * jnp.finfo(w.dtype).eps * eye
-    slope = (weights[:, None] * off).T @ (known.scores - mean_score)
+    spread = (share[:, None] * off).T @ off + 8 * d * jnp.finfo(w.dtype).eps * eye
+    slope = (share[:, None] * off).T @ (scores - mean_score)
     precision = -jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(spread), True), slope)
     precision = 0.5 * (precision + precision.T)
     fine = jnp.all(jnp.isfinite(precision)) & jnp.all(jnp.isfinite(mean_score))
     values, vectors = jnp.linalg.eigh(jnp.where(fine, precision, eye))
     values = jnp.clip(values, 0.05, None)  # where the density curves upwards the cloud's own width must do
     precision = (vectors * values) @ vectors.T
-    mean = centre + vectors @ ((vectors.T @ jnp.where(fine, mean_score, 0)) / values)
+    shift = vectors @ ((vectors.T @ jnp.where(fine, mean_score, 0)) / values)
+    mean = centre + shift / jnp.sqrt(1 + shift @ shift / ASIDE**2)
     z = w - mean
     pulled = z @ precision
     u = jnp.sum(pulled * z, axis=1)
@@ -141,22 +151,27 @@ def _root(matrix: Matrix) -> Matrix:
     return (vectors * jnp.sqrt(jnp.maximum(values, 1e-8))) @ vectors.T
 
 
-def errors_left_out(known: Anchors) -> Float[Array, " widths"]:
-    """How badly the rest at each anchor is continued from the others, for every width: the mean distance, over that of
-    no continuation at all."""
+def left_out_of(known: Anchors) -> LeftOut:
+    """The rest at each anchor continued from the others, for every width of the kernels."""
     y, z = known.y @ known.y_root, known.z @ known.z_root
     y_apart, z_apart = _squares(y, y), _squares(z, z)
     others = ~jnp.eye(len(y), dtype=bool)
     begin = known.values - jnp.sum(known.y_slopes * known.y, 1) - jnp.sum(known.z_slopes * known.z, 1)
     tangents = begin + known.y @ known.y_slopes.T + known.z @ known.z_slopes.T
+    about = lambda x: MOST * jnp.tanh((x - jnp.median(x)) / MOST)
+    truth = about(known.values)
 
-    def error(width):
+    def judged(width):
         near = jnp.where(others, _kernel(y_apart / width**2) * _kernel(z_apart / width**2), 0)
-        off = jnp.sum(near * tangents, axis=1) / (jnp.sum(near, axis=1) + 1e-30) - known.values
-        return jnp.mean(MOST * jnp.tanh(jnp.abs(off - jnp.median(off)) / MOST))
+        said = within(jnp.sum(near * tangents, axis=1) / (jnp.sum(near, axis=1) + 1e-30), known)
+        like = about(said)
+        # where the rest is mere noise, neighbours tell nothing of it, and nothing of them is believed
+        worth = jnp.clip(jnp.sum(like * truth) / (jnp.sum(like**2) + 1e-9), 0, 1)
+        return jnp.mean(jnp.abs(about(said - known.values))), worth
 
     none = jnp.mean(jnp.abs(known.values - jnp.median(known.values)))
-    return jax.vmap(error)(jnp.asarray(WIDTHS, known.y.dtype)) / (none + 1e-6)
+    errors, worth = jax.vmap(judged)(jnp.asarray(WIDTHS, known.y.dtype))
+    return LeftOut(errors / (none + 1e-6), worth)
 
 
 def _kernel(squares):
@@ -205,4 +220,48 @@ def log_density(
     begin = known.values - jnp.sum(known.y_slopes * known.y, 1) - how.tangent * jnp.sum(known.z_slopes * known.z, 1)
     continued = near_z @ ((begin[:, None] + known.y_slopes @ nodes.T) * near_y)
     continued = continued + (how.tangent * near_z * (z @ known.z_slopes.T)) @ near_y
-    return smooth + how.share * continued / (near_z @ near_y + 1e-30)
+    near = near_z @ near_y + 1e-30
+    return smooth + how.share * (within(continued / near, known) - falls(near, known, how))
+
+
+def falls(near: Array, known: Anchors, how: Continued) -> Array:
+    """Nats by which a density that is no Gaussian falls where hardly an anchor is near: a tangent knows of no other
+    side of a ridge. Not before it is lonelier there than at nearly all anchors."""
+    level, bent = loneliness(known, how)
+    return bent * jnp.maximum(level - jnp.log(near), 0)
+
+
+def loneliness(known: Anchors, how: Continued) -> tuple[Scalar, Scalar]:
+    """The logarithm of the neighbours of a lonely anchor; and how much is left there of a Gaussian, 0 to 1."""
+    y, z = known.y @ known.y_root, known.z @ known.z_root
+    near = _kernel(_squares(y, y) / how.y_width**2) * _kernel(_squares(z, z) / how.z_width**2)
+    others = jnp.log(jnp.sum(jnp.where(jnp.eye(len(y), dtype=bool), 0, near), axis=1) + 1e-30)
+    about = known.values - jnp.mean(known.values)
+    return jnp.mean(others) - LONELY * jnp.std(others), jnp.tanh(jnp.mean(about**2))
+
+
+def within(continued: Array, known: Anchors) -> Array:
+    """Neither much higher nor much lower than at any anchor: beyond the last of them a tangent leads anywhere."""
+    return jnp.clip(continued, jnp.min(known.values) - FARTHER, jnp.max(known.values) + FARTHER)
+
+
+def slopes_at(rest: Rest, known: Anchors, how: Continued, basis: Matrix, at: Places) -> Float[Array, "n d"]:
+    """Of the continued log density at points anywhere, in the coordinates of the basis."""
+    precision, mean, r = basis @ rest.precision @ basis.T, rest.mean @ basis.T, at.y.shape[1]
+    anchors = jnp.concatenate([known.y, known.z], axis=1)
+    slopes = jnp.concatenate([known.y_slopes, how.tangent * known.z_slopes], axis=1)
+    level, bent = loneliness(known, how)
+
+    def value(x, itself):
+        squares = jnp.maximum((x - mean) @ precision @ (x - mean), 0)
+        smooth = -0.5 * rest.height * rest.tail * jnp.log1p(squares / rest.tail)
+        off = x - anchors
+        y_apart = jnp.sum((off[:, :r] @ known.y_root) ** 2, axis=1) / how.y_width**2
+        z_apart = jnp.sum((off[:, r:] @ known.z_root) ** 2, axis=1) / how.z_width**2
+        near = jnp.where(itself == jnp.arange(len(off)), 0, _kernel(y_apart) * _kernel(z_apart))
+        tangents = known.values + jnp.sum(slopes * off, axis=1)
+        total = jnp.sum(near) + 1e-30
+        fallen = bent * jnp.maximum(level - jnp.log(total), 0)
+        return smooth + how.share * (within(near @ tangents / total, known) - fallen)
+
+    return jax.vmap(jax.grad(value))(jnp.concatenate([at.y, at.z], axis=1), at.itself)

@@ -23,6 +23,13 @@ class Continued(eqx.Module):
     reach: Scalar  # of the lines, over that of a Gaussian posterior
 
 
+class LeftOut(eqx.Module):
+    """How particles left out are continued from the others, for each width of the kernels."""
+
+    errors: Float[Array, " widths"]  # over those of no continuation at all
+    worth: Float[Array, " widths"]  # the share of it that comes closest to the truth, 0 to 1
+
+
 class Network(eqx.Module):
     """Two layers, from numbers of the whole cloud that do not depend on its frame, for any number of unknowns.
 
@@ -36,18 +43,16 @@ class Network(eqx.Module):
     last: Float[Array, "h k"]
     last_bias: Float[Array, " k"]
 
-    def __call__(self, told: Float[Array, " i"], errors: Float[Array, " widths"]) -> Continued:
-        """`errors`: of each width, for particles left out."""
+    def __call__(self, told: Float[Array, " i"], left_out: LeftOut) -> Continued:
         h = jnp.tanh(told @ self.first + self.first_bias)
         h = jnp.tanh(h @ self.second + self.second_bias)
         said = h @ self.last + self.last_bias
-        choice = jax.nn.softmax(said[: len(WIDTHS)] - SHARPEST * jnp.log(errors + 1e-3))
+        choice = jax.nn.softmax(said[: len(WIDTHS)] - SHARPEST * jnp.log(left_out.errors + 1e-3))
         across, share, tangent, reach = said[len(WIDTHS) :]
         width = jnp.exp(choice @ jnp.log(jnp.asarray(WIDTHS, said.dtype)))
         bounded = lambda x: jnp.exp(2 * jnp.tanh(x / 2))
-        return Continued(
-            width, width * bounded(across), 1.13 * jax.nn.sigmoid(share), jax.nn.sigmoid(tangent), bounded(reach)
-        )
+        believed = 1.13 * jax.nn.sigmoid(share) * (choice @ left_out.worth)
+        return Continued(width, width * bounded(across), believed, jax.nn.sigmoid(tangent), bounded(reach))
 
 
 def untrained(key: Key, *, width: int = 32) -> Network:

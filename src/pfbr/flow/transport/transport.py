@@ -17,7 +17,7 @@ import jax
 from jax import numpy as jnp
 from jaxtyping import Array, Float
 
-from pfbr.flow.transport.gaussian import Outlook, bounded, by_affine_flow
+from pfbr.flow.transport.gaussian import Outlook, bounded, outlook_of
 from pfbr.flow.transport.known import (
     Anchors,
     Continued,
@@ -25,10 +25,11 @@ from pfbr.flow.transport.known import (
     Places,
     Rest,
     anchors,
-    errors_left_out,
+    left_out_of,
     log_density,
     places,
     rest_of,
+    slopes_at,
 )
 from pfbr.flow.transport.network import Network
 from pfbr.flow.transport.rearrangement import cell_of, line, rearranged
@@ -44,8 +45,11 @@ IMPOSSIBLE = -1e30
 
 
 class Transported(eqx.Module):
+    """`scores`: about those of the log density after, at the new points; None where nobody asked."""
+
     points: Points
     log_det: PerParticle
+    scores: Points | None = None
 
 
 class Grid(eqx.Module):
@@ -67,7 +71,9 @@ class Transport(eqx.Module):
 
     network: Network
 
-    def __call__(self, points: Points, weights: PerParticle, before: Known, values_and_scores) -> Transported:
+    def __call__(
+        self, points: Points, weights: PerParticle, before: Known, values_and_scores, *, with_scores: bool = False
+    ) -> Transported:
         """`values_and_scores(points)` of the observation's log likelihood."""
         frame = whitening_of(points, weights)
         w = frame.whiten(points)
@@ -76,16 +82,28 @@ class Transport(eqx.Module):
             values, scores = values_and_scores(frame.restore(w))
             return values, frame.covectors(scores)
 
-        outlook = by_affine_flow(w, weights, seen)
+        outlook = outlook_of(w, weights, seen)
         r = min(DIRECTIONS, w.shape[1])
-        rest = rest_of(w, weights, Known(before.values, frame.covectors(before.scores)))
-        basis = _basis(outlook.left + INFORMED * _informed(outlook), outlook, r)
+        slopes = frame.covectors(before.scores)
+        rest = rest_of(w, weights, Known(before.values, slopes))
+        informed = _informed(outlook)
+        basis = _basis(outlook.left + INFORMED * informed, outlook, r)
         known = anchors(rest, w, basis, r)
-        errors = errors_left_out(known)
-        how = self.network(jnp.concatenate([_told(w, weights, outlook, rest), jnp.tanh(errors)]), errors)
-        grid = _grid(outlook, basis, r, how.reach, seen)
-        moved, log_det = _rearranged(rest, known, how, grid, basis, places(w, basis, r))
-        return Transported(points + frame.vectors(moved @ basis - w), log_det)
+        left_out = left_out_of(known)
+        how = self.network(jnp.concatenate([_told(w, weights, outlook, rest), jnp.tanh(left_out.errors)]), left_out)
+        # no information, the same nodes, and no motion
+        reach = 1 + (how.reach - 1) * jnp.tanh(4 * jnp.sqrt(jnp.sum(informed**2) + 1e-12))
+        grid = _grid(outlook, basis, r, reach, seen)
+        at = places(w, basis, r)
+        moved, log_det = _rearranged(rest, known, how, grid, basis, at)
+        there = points + frame.vectors(moved @ basis - w)
+        if not with_scores:
+            return Transported(there, log_det)
+        # what the map believes the density to be where the points are now: the slopes of what is carried along exactly
+        # have the noise of every cell of every line in them, and more with each observation
+        believed = slopes_at(rest, known, how, basis, Places(moved[:, :r], moved[:, r:], at.itself)) @ basis
+        scores = believed + bounded(*seen(moved @ basis))[1]
+        return Transported(there, log_det, scores @ frame.inverse_scale)
 
 
 def _informed(outlook: Outlook) -> Matrix:

@@ -1,5 +1,6 @@
 """One problem as a lesson: how uneven the map leaves the weights of a cloud."""
 
+import equinox as eqx
 import jax
 from jax import numpy as jnp
 from jaxtyping import Array
@@ -15,31 +16,37 @@ LARGEST = 30.0  # nats by which a log weight may go astray; beyond, how far no l
 WORTH = 4.0  # of squared nats: where the loss turns from squares to logarithms
 
 
-def moved(transport: Transport, kinds: tuple[Kind, ...], problem: Problem, cloud: Points, begun: Scalar, ended: Scalar):
-    """A cloud with the share `begun` of the observation in it, moved to where it has `ended`; and the log weights."""
-    each = jax.vmap(jax.value_and_grad(lambda x, share: problem.log_until(kinds, x, share)), (0, None))
-    new = jax.vmap(jax.value_and_grad(lambda x: (ended - begun) * problem.log_new(kinds, x)))
-    values, scores = each(cloud, begun)
-    equal = jnp.full(len(cloud), 1 / len(cloud), cloud.dtype)
-    after = transport(cloud, equal, Known(values, scores), new)
-    return after.points, each(after.points, ended)[0] - values + after.log_det
+class Begun(eqx.Module):
+    """A cloud with a share of the observation in it, and what is known there of its law."""
+
+    points: Points
+    known: Known
 
 
 def lesson_weights(
     transport: Transport, kinds: tuple[Kind, ...], problem: Problem, clouds: Array, late: Array, shares: Array, by_map
 ) -> PerParticle:
-    """From the cloud with the share number `late` in it to the posterior. `by_map`: that cloud is made by the map from
-    the first one, as in a stream, instead of drawn."""
-    zero, one = jnp.zeros((), clouds.dtype), jnp.ones((), clouds.dtype)
-    begun = shares[late]
-    still = jax.lax.stop_gradient(transport)
-    made = jax.lax.cond(
-        by_map & (late > 0),
-        lambda: moved(still, kinds, problem, clouds[0], zero, begun)[0],
-        lambda: clouds[late],
-    )
-    made = jnp.where(jnp.isfinite(made).all(), made, clouds[late])
-    return moved(transport, kinds, problem, made, begun, one)[1]
+    """Log weights after moving from the cloud with the share number `late` in it to the posterior. `by_map`: that cloud
+    is made by the map from the first one, as in a stream, instead of drawn, and so is what is known of its law."""
+    equal = jnp.full(clouds.shape[1], 1 / clouds.shape[1], clouds.dtype)
+    each = jax.vmap(jax.value_and_grad(lambda x, share: problem.log_until(kinds, x, share)), (0, None))
+    new = lambda share: jax.vmap(jax.value_and_grad(lambda x: share * problem.log_new(kinds, x)))
+    share, still = shares[late], jax.lax.stop_gradient(transport)
+
+    def drawn() -> Begun:
+        return Begun(clouds[late], Known(*each(clouds[late], share)))
+
+    def made() -> Begun:
+        known = Known(*each(clouds[0], shares[0]))
+        after = still(clouds[0], equal, known, new(share), with_scores=True)
+        assert after.scores is not None  # asked for
+        begun = Begun(after.points, Known(known.values - after.log_det, after.scores))
+        fine = jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(begun)]).all()
+        return jax.lax.cond(fine, lambda: begun, drawn)
+
+    begun = jax.lax.cond(by_map & (late > 0), made, drawn)
+    after = transport(begun.points, equal, begun.known, new(1 - share))
+    return each(after.points, jnp.ones((), share.dtype))[0] - begun.known.values + after.log_det
 
 
 def loss(log_weights: PerParticle) -> Scalar:

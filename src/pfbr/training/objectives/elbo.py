@@ -12,7 +12,6 @@ from pfbr.inference.operator import Operator
 from pfbr.inference.predictive import predictive_log_density
 from pfbr.models.base import StateSpaceModel
 from pfbr.models.simulate import simulate
-from pfbr.particles.particles import equally_weighted
 from pfbr.training.priors import DirichletProcess, PriorReplaced
 from pfbr.training.segments import segment
 from pfbr.training.settings import TrainingSettings
@@ -78,7 +77,7 @@ def stage_losses(
                 model, particles.points, step.prior.points, points, how=operator.predictive
             )
             target = likelihood.values(points) + predictive
-        return equally_weighted(points, step.moved.log_density), jnp.mean(step.moved.log_density - target)
+        return step.after, jnp.mean(step.moved.log_density - target)
 
     begun = operator.init(step_key(key, 0), task.first_model, num_particles)
     return jax.lax.scan(stage_loss, begun, rows)[1]

@@ -53,13 +53,14 @@ def flow_or_temper(
     before: Before | None,
     noisy: bool,
     transport=None,
-    further=None,
+    paths=None,
+    instead=None,
 ) -> Absorbed:
     """All of the likelihood absorbed by a cloud of at most `settings.tempered` particles, so that the time of a step is
     bounded; the others become copies, which the next noise of the dynamics parts (without noise nothing would).
 
-    `transport`: the learned map, where the affine flow is not all but exact. `further()`: whether further draws of the
-    dynamics are enough, and these, where neither is."""
+    `transport`: the learned map, where the affine flow is not all but exact. `instead()`: whether another way does it,
+    and what that leaves; asked where neither is. `paths`: as they are for particles that have left them."""
     n, most = cloud.points.shape[0], settings.tempered
     density_key, some_key, key = jax.random.split(key, 3)
     # half of the chances by what an observation says: a rare mode that it speaks for must not go unseen
@@ -67,11 +68,15 @@ def flow_or_temper(
     log_chances = jnp.logaddexp(cloud.log_weights, jnp.where(jnp.isfinite(told), told, -jnp.inf)) - jnp.log(2.0)
     density = predictive_density(density_key, cloud, before, settings, log_chances)
     if n <= most or not noisy:
-        return _absorb_in_rounds(key, cloud, density, log_likelihood, value_and_score, settings, transport, further)
+        return _absorb_in_rounds(
+            key, cloud, density, log_likelihood, value_and_score, settings, transport, paths, instead
+        )
     chosen = systematic(some_key, log_chances, most)
     log_weights = normalised(cloud.log_weights[chosen] - log_chances[chosen])
     some = Cloud(cloud.points[chosen], log_weights, cloud.family[chosen], cloud.parent[chosen])
-    result = _absorb_in_rounds(key, some, density, log_likelihood, value_and_score, settings, transport, copies=True)
+    result = _absorb_in_rounds(
+        key, some, density, log_likelihood, value_and_score, settings, transport, paths, copies=True
+    )
     copies = systematic(some_key, result.cloud.log_weights, n)
     few = result.cloud
     many = Cloud(few.points[copies], jnp.full(n, -jnp.log(n), few.points.dtype), copies, few.parent[copies])
@@ -86,7 +91,8 @@ def _absorb_in_rounds(
     value_and_score,
     settings: Settings,
     transport: Transport | None,
-    further=None,
+    paths,
+    instead=None,
     copies=False,
 ) -> Absorbed:
     """Until all is absorbed: stay if that is enough now, flow by all that is left if that is all but exact, else take
@@ -106,7 +112,8 @@ def _absorb_in_rounds(
         def weigh():
             gained = jax.nn.logsumexp(stay)
             settled = cloud.at(cloud.points, stay - gained)
-            return jnp.ones(()), absorbed(settled, gained, result.move, 0, result.acceptance, density.kernels.width)
+            width = density.kernels.width
+            return jnp.ones(()), absorbed(settled, gained, result.move, 0, result.acceptance, width, paths=paths)
 
         def flow_or_temper():
             before, pull = jax.vjp(density, cloud.points)
@@ -145,25 +152,26 @@ def _absorb_in_rounds(
             def take_flow():
                 gained = jax.nn.logsumexp(flow.log_weights)
                 moved = cloud.at(flow.points, flow.log_weights - gained)
-                taken = absorbed(moved, gained, FLOWED, 0, result.acceptance, density.kernels.width)
+                taken = absorbed(moved, gained, FLOWED, 0, result.acceptance, density.kernels.width, paths=paths)
                 return jnp.ones(()), eqx.tree_at(lambda r: r.learned, taken, flow.learned)
 
             def temper():
                 share = tempering_share(cloud.log_weights, values, left, settings.temper * n, shortest=1e-4 * left)
-                return _temper(temper_key, cloud, values, done, share, density, log_likelihood, settings)
+                done_now, step = _temper(temper_key, cloud, values, done, share, density, log_likelihood, settings)
+                return done_now, eqx.tree_at(lambda r: r.paths, step, paths, is_leaf=lambda leaf: leaf is None)
 
-            if further is None:
+            if instead is None:
                 return jax.lax.cond(flow.fits, take_flow, temper)
-            skip = lambda: (jnp.array(False), absorbed(cloud, 0.0, OVERSAMPLED))
-            fine, drawn = jax.lax.cond(~flow.fits & (result.rounds == 0), further, skip)
-            done_by_draws = lambda: (jnp.ones(()), drawn)
-            return jax.lax.cond(flow.fits, take_flow, lambda: jax.lax.cond(fine, done_by_draws, temper))
+            skip = lambda: (jnp.array(False), absorbed(cloud, 0.0, OVERSAMPLED, paths=paths))
+            fine, other = jax.lax.cond(~flow.fits & (result.rounds == 0), instead, skip)
+            take_other = lambda: (jnp.ones(()), other)
+            return jax.lax.cond(flow.fits, take_flow, lambda: jax.lax.cond(fine, take_other, temper))
 
         done, step = jax.lax.cond((stay_ess > settings.stay * n) & apart, weigh, flow_or_temper)
         total = result.log_predictive + step.log_predictive
         # a map goes in one stride where tempering would halve the cloud again and again: how often, is a warning
         halved = jnp.ceil(jnp.log2(n / jnp.maximum(stay_ess, 1))).astype(jnp.int32)
-        rounds = jnp.where(step.learned, jnp.maximum(halved, 1), 1)
+        rounds = jnp.maximum(jnp.where(step.learned, halved, step.rounds), 1)
         # the kind of the whole step is its least exact part
         move = jnp.maximum(result.move, step.move)
         step = Absorbed(
@@ -173,10 +181,10 @@ def _absorb_in_rounds(
             result.rounds + rounds,
             step.acceptance,
             step.width,
-            done < 1,
+            (done < 1) | step.unfinished,
             step.error,
             step.beyond,
-            None,
+            step.paths,
             step.renewed,
             step.learned,
         )
@@ -185,10 +193,16 @@ def _absorb_in_rounds(
     def unfinished(progress: _Progress):
         return (progress.done < 1) & (progress.result.rounds < settings.rounds)
 
-    start = _Progress(key, jnp.zeros(()), absorbed(cloud, 0.0, WEIGHED))
+    start = _Progress(key, jnp.zeros(()), absorbed(cloud, 0.0, WEIGHED, paths=paths))
     result = jax.lax.while_loop(unfinished, body, start).result
-    beyond = result.cloud.weights @ density.beyond(result.cloud.points)
-    return eqx.tree_at(lambda r: (r.beyond, r.error), result, (beyond, error_of_density(result.cloud, density)))
+    # paths have a law of their own, which asks for no density of a cloud
+    judged = lambda: (
+        result.cloud.weights @ density.beyond(result.cloud.points),
+        error_of_density(result.cloud, density),
+    )
+    none = jnp.zeros((), cloud.points.dtype)
+    beyond, error = jax.lax.cond(result.renewed, lambda: (none, none), judged)
+    return eqx.tree_at(lambda r: (r.beyond, r.error), result, (beyond, error))
 
 
 def error_of_density(cloud: Cloud, density: PredictiveDensity) -> Array:

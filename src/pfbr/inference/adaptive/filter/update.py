@@ -98,8 +98,8 @@ def absorb(
     def work():
         return _oversample(key, cloud, log_likelihood, settings, ways, by_density)
 
-    def by_density(further=None):
-        result = flow_or_temper(
+    def by_density(instead=None):
+        return flow_or_temper(
             key,
             cloud,
             log_likelihood,
@@ -108,9 +108,9 @@ def absorb(
             before=ways.before,
             noisy=ways.redraw is not None,
             transport=ways.transport if d >= SPACE else None,  # on a line further draws are as good, and see all modes
-            further=further,
+            paths=left_by(cloud),
+            instead=instead,
         )
-        return eqx.tree_at(lambda r: r.paths, result, left_by(result.cloud), is_leaf=lambda leaf: leaf is None)
 
     if not settings.find_exact:
         return weigh_or_work()
@@ -137,18 +137,19 @@ def _oversample(key: Array, cloud: Cloud, log_likelihood, settings: Settings, wa
     """Further draws of the dynamics, weighed and thinned, if that leaves enough of the particles they come from.
 
     On a line they come first, and where particles are many; in a space a flow that is all but exact does: sixteen draws
-    fill a line, and no space.
+    fill a line, and no space. Young paths move where neither is enough; what is left, flows and kernels take in.
     """
     (n, d), paths = cloud.points.shape, ways.paths
     times = settings.draws_each(n) if ways.redraw is not None else 0
-    known = False if paths is None else paths.known
+    known = jnp.asarray(False if paths is None else paths.known)
 
-    def move():
+    def move_paths() -> Absorbed:
+        return ways.move_paths(key, cloud, paths)  # type: ignore[misc]
+
+    def move() -> Absorbed:
         if paths is None:
             return by_density()
-        if isinstance(paths, Window):
-            return ways.move_paths(key, cloud, paths)  # type: ignore[misc]
-        return jax.lax.cond(known, lambda: ways.move_paths(key, cloud, paths), by_density)  # type: ignore[misc]
+        return move_paths() if isinstance(paths, Window) else jax.lax.cond(known, move_paths, by_density)
 
     if not times:
         return move()
@@ -165,28 +166,26 @@ def _oversample(key: Array, cloud: Cloud, log_likelihood, settings: Settings, wa
         left = jnp.minimum(settings.ancestors * n, settings.enough)
         return (ess(drawn.log_weights) > 2 * wanted) & (ess(by_ancestor) > left)
 
-    def thinned(drawn: Drawn, *, with_paths: bool) -> Absorbed:
+    def thinned(drawn: Drawn) -> Absorbed:
         gained, parent = jax.nn.logsumexp(drawn.log_weights), jnp.repeat(cloud.parent, times)
-        match = ~jnp.asarray(known)
-        few = resampled(resample_key, drawn.points, drawn.log_weights, parent, n, match=match)
-        chosen = paths.chosen(few.family // times, drawn.noise[few.family]) if with_paths else None  # type: ignore[union-attr]
+        few = resampled(resample_key, drawn.points, drawn.log_weights, parent, n, match=~known)
+        chosen = None
+        if isinstance(paths, Paths):
+            chosen = paths.chosen(few.family // times, drawn.noise[few.family])
         return absorbed(few, gained, OVERSAMPLED, paths=chosen)
 
-    def first(otherwise):
-        drawn = draw()
-        return jax.lax.cond(is_fine(drawn), lambda: thinned(drawn, with_paths=paths is not None), otherwise)
-
     if d < SPACE or n > min(settings.tempered, FEW * d) or isinstance(paths, Window):
-        return first(move)
-
-    def further():
         drawn = draw()
-        return is_fine(drawn), thinned(drawn, with_paths=False)
+        return jax.lax.cond(is_fine(drawn), lambda: thinned(drawn), move)
 
-    if paths is None:
-        return by_density(further)
-    young = lambda: first(lambda: ways.move_paths(key, cloud, paths))  # type: ignore[misc]
-    return jax.lax.cond(known, young, lambda: by_density(further))
+    def instead() -> tuple[Array, Absorbed]:
+        drawn = draw()
+        fine = is_fine(drawn)
+        if paths is None:
+            return fine, thinned(drawn)
+        return fine | known, jax.lax.cond(known & ~fine, move_paths, lambda: thinned(drawn))
+
+    return by_density(instead)
 
 
 class Drawn(eqx.Module):
