@@ -24,6 +24,7 @@ SETTINGS = {
     "paper": {"width": 5, "steps": 1},
     "residual": {"width": 5, "num_features": 3, "steps": 2},
     "informed": {"width": 5, "steps": 1},
+    "general": {"untrained": True},
 }
 
 

@@ -35,8 +35,9 @@ SPEC = (
     "file.py:attribute for a model of your own."
 )
 METHOD = (
-    "`auto`; `gaussian`, the bare affine flow; `collocation`, a training-free flow for curved posteriors in few "
-    "dimensions; a trained operator's file or name (`any`, `static-2d`, `mixture`); or a baseline: "
+    "`auto`; `gaussian`, the bare affine flow; `general`, the bare map learned once for every model; `collocation`, a "
+    "training-free flow for curved posteriors in few dimensions; a trained operator's file or name (`static-2d`, "
+    "`mixture`); or a baseline: "
     + ", ".join(RIVALS)
     + "."
 )

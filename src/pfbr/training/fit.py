@@ -74,8 +74,8 @@ def fit(
     """Learn an operator for a model; returns the best one seen and how training went.
 
     `minutes` is the budget (or `settings`, which has all of them). `operator` is "auto", "residual", "informed",
-    "paper", or a trained operator to go on from; `architecture` holds settings of the
-    network and of the solver.
+    "paper", "general", which starts from the map learned once for every model, or a trained operator to go on from;
+    `architecture` holds settings of the network and of the solver.
     `objective` is what a step lowers: "elbo", the paper's; "continuity", cheaper; "prequential", from data alone; or
     one of your own (`training.objectives`). Tasks are streams of the model, or come from `family`, a law over tasks of
     models like it; those for validation from `validation_family`, where they must not share data with training. Every

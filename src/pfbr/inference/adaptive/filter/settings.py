@@ -13,6 +13,7 @@ class Settings(eqx.Module):
     stay: Real = 0.5  # ESS that weighing must leave: below, estimates lose more than moves cost
     enough: Real = 128.0  # ESS that is enough of any number of particles, if the error of the mean is as small too
     flow: Real = 0.9  # evenness that a flow must leave of the factors by which it changes weights
+    even: Real = 0.97  # above it, what the factors say of mean and covariance moves the cloud, and they are given up
     least: Real = 0.3  # ESS that must be left after it all the same
     temper: Real = 0.5  # ESS that one tempering round leaves
     ancestors: Real = 0.25  # ESS that further draws must leave among the particles they come from

@@ -14,6 +14,7 @@ from pfbr.flow.transport.transport import Transport
 from pfbr.inference.adaptive.filter.absorbed import FLOWED, OVERSAMPLED, TEMPERED, WEIGHED, Absorbed, absorbed
 from pfbr.inference.adaptive.filter.affine_flow import affine_flow
 from pfbr.inference.adaptive.filter.cloud import Cloud, resampled
+from pfbr.inference.adaptive.filter.evened import evened
 from pfbr.inference.adaptive.filter.settings import Settings
 from pfbr.inference.adaptive.filter.transitions import Before, PredictiveDensity, predictive_density
 from pfbr.particles.particles import ess
@@ -31,6 +32,7 @@ NARROWER = 0.7  # width of other kernels that could as well have been chosen
 class _Flowed(eqx.Module):
     points: Array
     log_weights: Array  # unnormalised
+    even: Array  # of the factors by which it changes weights, at most 1
     fits: Array  # bool: all but exact, and nothing left behind
     learned: Array  # bool: by the learned map
 
@@ -131,7 +133,7 @@ def _absorb_in_rounds(
                 fits = fits & (jax.nn.logsumexp(flowed) > least) & apart
                 if learned:
                     fits = fits & (stay_ess > SEEN) & (left_out(points, flowed) < LEFT_OUT)
-                return _Flowed(points, flowed, fits, jnp.asarray(learned))
+                return _Flowed(points, flowed, even, fits, jnp.asarray(learned))
 
             def left_out(points, flowed):
                 frame = whitening_of(points, jnp.exp(normalised(flowed)), shrink=False)
@@ -151,7 +153,9 @@ def _absorb_in_rounds(
 
             def take_flow():
                 gained = jax.nn.logsumexp(flow.log_weights)
-                moved = cloud.at(flow.points, flow.log_weights - gained)
+                weighed = cloud.at(flow.points, flow.log_weights - gained)
+                even = cloud.at(evened(flow.points, cloud.weights, weighed.weights))
+                moved = jax.tree.map(lambda a, b: jnp.where(flow.even > settings.even, a, b), even, weighed)
                 taken = absorbed(moved, gained, FLOWED, 0, result.acceptance, density.kernels.width, paths=paths)
                 return jnp.ones(()), eqx.tree_at(lambda r: r.learned, taken, flow.learned)
 
@@ -225,6 +229,22 @@ def error_of_density(cloud: Cloud, density: PredictiveDensity) -> Array:
     return jnp.sqrt(jnp.mean((0.5 * (one - other)) ** 2 + narrower**2))
 
 
+class _Proposal(eqx.Module):
+    """A place in the frame of the target: so much of where a particle is, and so much noise."""
+
+    keep: Array
+    noise: Array
+    normal: Array  # 1: leaves the normal of the frame as it is (keep² + noise² = 1); 0: a random walk
+
+    @staticmethod
+    def kinds(d: int) -> "_Proposal":
+        """Anywhere, towards the middle, and walks far, middling and near: one of them fits, whatever the shape of the
+        target. Those that know the normal get through ten dimensions, where walks have to be short."""
+        draws = ((0.0, 1.0, 1.0), (0.6, 0.8, 1.0), (0.9, 0.19**0.5, 1.0))
+        walks = tuple((1.0, length / d**0.5, 0.0) for length in (2.0, 0.6, 0.2))
+        return _Proposal(*jnp.asarray(draws + walks).T[:, :, None])
+
+
 class _Walker(eqx.Module):
     points: Array
     target: Array
@@ -232,25 +252,29 @@ class _Walker(eqx.Module):
 
 
 def _temper(key, cloud: Cloud, values, done, share, density: PredictiveDensity, log_likelihood, settings: Settings):
-    """Resample by a share of the likelihood; random-walk Metropolis at three scales in the frame of the target."""
+    """Resample by a share of the likelihood; Metropolis moves in the frame of the target."""
     n, d = cloud.points.shape
     resample_key, walk_key = jax.random.split(key)
     tempered = cloud.log_weights + share * values
     gained = jax.nn.logsumexp(tempered)
     now = resampled(resample_key, cloud.points, tempered, cloud.parent)
     frame = whitening_of(cloud.points, jnp.exp(normalised(tempered)), shrink=False)
+    kinds = _Proposal.kinds(d)
 
     def target(points):
         value = density(points) + (done + share) * log_likelihood(points)
         return jnp.where(jnp.isnan(value), -jnp.inf, value)
 
     def walk(walker: _Walker, key):
-        size_key, noise_key, accept_key = jax.random.split(key, 3)
-        # far, middling and near: one of them fits, whatever the shape of the target
-        size = jax.random.choice(size_key, jnp.array([1.0, 0.3, 0.1]), (n, 1)) * 2 / jnp.sqrt(d)
-        proposed = walker.points + size * frame.vectors(jax.random.normal(noise_key, (n, d)))
+        kind_key, noise_key, accept_key = jax.random.split(key, 3)
+        kind = jax.tree.map(lambda leaf: leaf[jax.random.randint(kind_key, (n,), 0, leaf.shape[0])], kinds)
+        here = frame.whiten(walker.points)
+        there = kind.keep * here + kind.noise * jax.random.normal(noise_key, (n, d))
+        proposed = frame.restore(there)
+        # of going back over going there
+        odds = 0.5 * kind.normal[:, 0] * jnp.sum(there**2 - here**2, axis=1)
         value = target(proposed)
-        accept = jnp.log(jax.random.uniform(accept_key, (n,))) < value - walker.target
+        accept = jnp.log(jax.random.uniform(accept_key, (n,))) < value - walker.target + odds
         return (
             _Walker(
                 jnp.where(accept[:, None], proposed, walker.points),

@@ -121,10 +121,13 @@ def absorb(
 
 
 def is_enough(after: Absorbed, settings: Settings) -> Array:
-    """A high share of the particles; or, where there are many of them, a small error of the mean; an exact flow."""
-    n = after.cloud.points.shape[0]
+    """A high share of the particles; or, where there are many of them, a small error of the mean; an exact flow.
+
+    Where they are few for the dimension, a flow loses less than any weighing: small errors add up from report to report.
+    """
+    n, d = after.cloud.points.shape
     small = (after.error > 0) & (after.error < 1 / jnp.sqrt(settings.enough)) & (after.cloud.ess > settings.enough)
-    return (after.cloud.ess > settings.stay * n) | small | (after.move == FLOWED)
+    return (after.cloud.ess > settings.stay * n) | (small & (n > FEW * d)) | (after.move == FLOWED)
 
 
 def weighed(cloud: Cloud, values: Array, paths: Paths | Window | None = None) -> Absorbed:
