@@ -40,13 +40,13 @@ class Thinned(OnePassSMC):
 
 
 @eqx.filter_jit
-def reference(family, key, length):
+def reference(family, key, length, num_particles=PARTICLES):
     """A stream, draws of its posteriors, and what as many exact draws as we have particles score."""
     task = family.sample(key, length)
     truth = exact(task.model, task.stream)
     keys = jax.random.split(jax.random.fold_in(key, 1), (2, length))
     draws = jax.vmap(lambda t, k: t.sample(k, DRAWS))(truth, keys[0])
-    best = jax.vmap(lambda t, k: t.sample(k, PARTICLES))(truth, keys[1])
+    best = jax.vmap(lambda t, k: t.sample(k, num_particles))(truth, keys[1])
     return task, draws, jax.vmap(lambda b, d: cross_entropy(equally_weighted(b), d))(best, draws)
 
 

@@ -1,7 +1,8 @@
-"""Train the general map, or measure it on kinds of likelihoods that it never saw.
+"""Train the general map, measure it on kinds of likelihoods that it never saw, or go on from it on single models.
 
 python -m benchmarks.learned train --directory problems --out general.pfbr
 python -m benchmarks.learned table --kinds testing --seed 5000
+python -m benchmarks.learned fits --seed 5000
 """
 
 import argparse
@@ -45,6 +46,12 @@ def table(args):
     print(f"{time.process_time():.0f} CPU seconds in all")
 
 
+def fits(args):
+    from benchmarks.learned.fits import MODELS, compare
+
+    compare(args.models or MODELS, seed=args.seed, out=args.out)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
@@ -64,6 +71,11 @@ def main():
     other.add_argument("--seed", type=int, default=100)
     other.add_argument("--out")
     other.set_defaults(run=table)
+    third = commands.add_parser("fits")
+    third.add_argument("models", nargs="*", help="mixture, poisson-4, volatility-4, ranges; all where none is named")
+    third.add_argument("--seed", type=int, default=100)
+    third.add_argument("--out")
+    third.set_defaults(run=fits)
     args = parser.parse_args()
     args.run(args)
 

@@ -19,7 +19,7 @@ from pfbr.flow.transport.network import untrained
 from pfbr.flow.transport.transport import Transport
 from pfbr.inference.adaptive.filter.affine_flow import affine_flow
 from pfbr.inference.adaptive.static.affine import fit_gaussian, law_of
-from pfbr.training.general.lesson import ess_share
+from pfbr.particles.particles import ess_share
 from pfbr.training.problems.problem import HEAVY, LUMPS, NORMAL
 from pfbr.training.problems.store import make_clouds
 

@@ -1,4 +1,4 @@
-"""Curved posteriors in the plane, many streams: nats above as many exact draws, by the default method.
+"""Curved posteriors in the plane, many streams: nats above as many exact draws, by the default method or another.
 
     python -m benchmarks.static.plane_streams --streams 100 --out records.jsonl
     python -m benchmarks.static.plane_streams --history 0 --families mixture logistic poisson student
@@ -56,6 +56,7 @@ def main():
     parser.add_argument("--seed", type=int, default=TEST_SEED)
     parser.add_argument("--streams", type=int, default=STREAMS)
     parser.add_argument("--history", type=int, default=4096)
+    parser.add_argument("--particles", type=int, default=PARTICLES)
     parser.add_argument("--method", default="auto")
     parser.add_argument("--out", help="a file of JSON lines, added to")
     args = parser.parse_args()
@@ -64,23 +65,23 @@ def main():
         length = LENGTHS.get(name, 60)
         above, seconds, flagged = [], [], []
         for i, key in enumerate(jax.random.split(jax.random.key(args.seed), args.streams)):
-            task, draws, best = reference(KNOWN[name], key, length)
+            task, draws, best = reference(KNOWN[name], key, length, args.particles)
             method = as_method(args.method, task.model, history=args.history, rows=length)
-            run = lambda: record(jax.random.fold_in(key, 2), method, task.model, task.stream, PARTICLES)  # noqa: B023
+            run = lambda: record(jax.random.fold_in(key, 2), method, task.model, task.stream, args.particles)  # noqa: B023
             if i == 0:
                 jax.block_until_ready(run().particles)  # compiles
             begun = time.process_time()
             said = jax.block_until_ready(run())
             seconds.append(time.process_time() - begun)
             above.append(np.asarray(score(said.particles, draws) - best))
-            flagged.append(np.asarray(said.info.flagged))
+            flagged.append(np.zeros(length, bool) if said.info.flagged is None else np.asarray(said.info.flagged))
         above, flagged = np.stack(above), np.stack(flagged)
         streams = above.mean(axis=1)
         line = {
             "family": name,
             "method": args.method,
             "history": args.history,
-            "particles": PARTICLES,
+            "particles": args.particles,
             "streams": args.streams,
             "stages": length,
             "seed": args.seed,

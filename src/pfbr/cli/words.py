@@ -37,9 +37,7 @@ SPEC = (
 METHOD = (
     "`auto`; `gaussian`, the bare affine flow; `general`, the bare map learned once for every model; `collocation`, a "
     "training-free flow for curved posteriors in few dimensions; a trained operator's file or name (`static-2d`, "
-    "`mixture`); or a baseline: "
-    + ", ".join(RIVALS)
-    + "."
+    "`mixture`); or a baseline: " + ", ".join(RIVALS) + "."
 )
 FORMATS = ".npy (T, k) or (S, T, k), .csv or .parquet (one row an observation), .jsonl (one JSON value a line)"
 SEED = "Same seed, same answer."

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 from jax import numpy as jnp
 
-from pfbr.typing import PerParticle, Points
+from pfbr.typing import PerParticle, Points, Scalar
 
 
 class Particles(eqx.Module):
@@ -55,3 +55,10 @@ def ess(log_weights: PerParticle):
     weights = jnp.exp(log_weights - jnp.maximum(top, jnp.finfo(log_weights.dtype).min))
     square = jnp.sum(weights**2, axis=-1)
     return jnp.where(square > 0, jnp.sum(weights, axis=-1) ** 2 / jnp.where(square > 0, square, 1.0), 0.0)
+
+
+def ess_share(log_weights: PerParticle) -> Scalar:
+    """The effective sample size over the number of particles; what is not finite counts for nothing."""
+    log_weights = jnp.where(jnp.isfinite(log_weights), log_weights, -jnp.inf)
+    share = ess(log_weights) / log_weights.shape[0]
+    return jnp.where(jnp.isfinite(share), share, 0.0)

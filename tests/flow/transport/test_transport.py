@@ -9,8 +9,8 @@ from pfbr.flow.transport.known import Known, anchors, log_density, places, rest_
 from pfbr.flow.transport.network import WIDTHS, LeftOut, untrained
 from pfbr.flow.transport.transport import Transport, _rearrange
 from pfbr.inference.adaptive.general import shipped
+from pfbr.particles.particles import ess_share
 from pfbr.particles.qmc import sobol_normal
-from pfbr.training.general.lesson import ess_share
 from tests.flow.transport import cases
 
 N = 256

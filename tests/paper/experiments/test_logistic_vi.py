@@ -19,5 +19,5 @@ def test_a_whole_run_of_variational_inference_at_a_tiny_size(tmp_path):
     assert page.is_file()
     lines = [json.loads(line) for line in (tmp_path / "records/vi/measurements.jsonl").read_text().splitlines()]
     accuracy = {m["method"]: m["value"] for m in lines if m["metric"] == TEST_ACCURACY}
-    assert accuracy.keys() == {"pfbr", "svi", "sgld", "pmd", "npv", "truth"}
+    assert accuracy.keys() == {"pfbr", "pfbr-gaussian", "svi", "sgld", "pmd", "npv", "truth"}
     assert accuracy["truth"] > 0.9

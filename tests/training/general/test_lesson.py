@@ -5,7 +5,8 @@ import numpy as np
 from jax import numpy as jnp
 
 from pfbr.inference.adaptive.general import shipped
-from pfbr.training.general.lesson import ess_share, lesson_weights, loss
+from pfbr.particles.particles import ess_share
+from pfbr.training.general.lesson import lesson_weights, loss
 from pfbr.training.problems.clouds import SHARES
 from pfbr.training.problems.kinds import gaussian
 from pfbr.training.problems.store import make_clouds

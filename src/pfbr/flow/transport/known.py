@@ -21,6 +21,7 @@ MOST = 5.0  # nats: an error beyond is as bad
 FARTHER = 0.5  # nats beyond what is left at any anchor that is still believed
 LONELY = 2.0  # standard deviations, of the logarithm of how many neighbours an anchor has
 TAILS = (1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 1e4)  # times d: squared lengths at which a density leaves the Gaussian
+ALONE = 1e-15  # of a neighbour: where there are fewer, nothing is continued; its square is still a number in float32
 POWER = 8  # of the kernels' tails: near nodes decide, and far ones never vanish to nothing
 
 
@@ -163,7 +164,7 @@ def left_out_of(known: Anchors) -> LeftOut:
 
     def judged(width):
         near = jnp.where(others, _kernel(y_apart / width**2) * _kernel(z_apart / width**2), 0)
-        said = within(jnp.sum(near * tangents, axis=1) / (jnp.sum(near, axis=1) + 1e-30), known)
+        said = within(jnp.sum(near * tangents, axis=1) / (jnp.sum(near, axis=1) + ALONE), known)
         like = about(said)
         # where the rest is mere noise, neighbours tell nothing of it, and nothing of them is believed
         worth = jnp.clip(jnp.sum(like * truth) / (jnp.sum(like**2) + 1e-9), 0, 1)
@@ -220,7 +221,7 @@ def log_density(
     begin = known.values - jnp.sum(known.y_slopes * known.y, 1) - how.tangent * jnp.sum(known.z_slopes * known.z, 1)
     continued = near_z @ ((begin[:, None] + known.y_slopes @ nodes.T) * near_y)
     continued = continued + (how.tangent * near_z * (z @ known.z_slopes.T)) @ near_y
-    near = near_z @ near_y + 1e-30
+    near = near_z @ near_y + ALONE
     return smooth + how.share * (within(continued / near, known) - falls(near, known, how))
 
 
@@ -235,7 +236,7 @@ def loneliness(known: Anchors, how: Continued) -> tuple[Scalar, Scalar]:
     """The logarithm of the neighbours of a lonely anchor; and how much is left there of a Gaussian, 0 to 1."""
     y, z = known.y @ known.y_root, known.z @ known.z_root
     near = _kernel(_squares(y, y) / how.y_width**2) * _kernel(_squares(z, z) / how.z_width**2)
-    others = jnp.log(jnp.sum(jnp.where(jnp.eye(len(y), dtype=bool), 0, near), axis=1) + 1e-30)
+    others = jnp.log(jnp.sum(jnp.where(jnp.eye(len(y), dtype=bool), 0, near), axis=1) + ALONE)
     about = known.values - jnp.mean(known.values)
     return jnp.mean(others) - LONELY * jnp.std(others), jnp.tanh(jnp.mean(about**2))
 
@@ -245,8 +246,10 @@ def within(continued: Array, known: Anchors) -> Array:
     return jnp.clip(continued, jnp.min(known.values) - FARTHER, jnp.max(known.values) + FARTHER)
 
 
-def slopes_at(rest: Rest, known: Anchors, how: Continued, basis: Matrix, at: Places) -> Float[Array, "n d"]:
-    """Of the continued log density at points anywhere, in the coordinates of the basis."""
+def continued_at(
+    rest: Rest, known: Anchors, how: Continued, basis: Matrix, at: Places
+) -> tuple[PerParticle, Float[Array, "n d"]]:
+    """The continued log density at points anywhere, and its slopes in the coordinates of the basis."""
     precision, mean, r = basis @ rest.precision @ basis.T, rest.mean @ basis.T, at.y.shape[1]
     anchors = jnp.concatenate([known.y, known.z], axis=1)
     slopes = jnp.concatenate([known.y_slopes, how.tangent * known.z_slopes], axis=1)
@@ -260,8 +263,8 @@ def slopes_at(rest: Rest, known: Anchors, how: Continued, basis: Matrix, at: Pla
         z_apart = jnp.sum((off[:, r:] @ known.z_root) ** 2, axis=1) / how.z_width**2
         near = jnp.where(itself == jnp.arange(len(off)), 0, _kernel(y_apart) * _kernel(z_apart))
         tangents = known.values + jnp.sum(slopes * off, axis=1)
-        total = jnp.sum(near) + 1e-30
+        total = jnp.sum(near) + ALONE
         fallen = bent * jnp.maximum(level - jnp.log(total), 0)
         return smooth + how.share * (within(near @ tangents / total, known) - fallen)
 
-    return jax.vmap(jax.grad(value))(jnp.concatenate([at.y, at.z], axis=1), at.itself)
+    return jax.vmap(jax.value_and_grad(value))(jnp.concatenate([at.y, at.z], axis=1), at.itself)

@@ -12,6 +12,8 @@ continued along the lines (`known.py`); how, says the network, which is all that
 and the likelihood a quadratic, or any function of y, nothing is left to learn and the map is exact.
 """
 
+from functools import partial
+
 import equinox as eqx
 import jax
 from jax import numpy as jnp
@@ -25,14 +27,15 @@ from pfbr.flow.transport.known import (
     Places,
     Rest,
     anchors,
+    continued_at,
     left_out_of,
     log_density,
     places,
     rest_of,
-    slopes_at,
 )
 from pfbr.flow.transport.network import Network
 from pfbr.flow.transport.rearrangement import cell_of, line, rearranged
+from pfbr.particles.particles import ess_share
 from pfbr.particles.whitening import whitening_of
 from pfbr.typing import Matrix, PerParticle, Points
 
@@ -42,6 +45,7 @@ NODES = 15  # along a line
 INFORMED = 0.05  # what an observation says as a quadratic, against what it says otherwise: which directions are chosen
 TOGETHER = 256  # particles whose grids are in memory at the same time
 IMPOSSIBLE = -1e30
+RULED_OUT = 1e3  # nats below the likeliest node
 
 
 class Transported(eqx.Module):
@@ -96,14 +100,35 @@ class Transport(eqx.Module):
         grid = _grid(outlook, basis, r, reach, seen)
         at = places(w, basis, r)
         moved, log_det = _rearranged(rest, known, how, grid, basis, at)
-        there = points + frame.vectors(moved @ basis - w)
+        there = moved @ basis
         if not with_scores:
-            return Transported(there, log_det)
-        # what the map believes the density to be where the points are now: the slopes of what is carried along exactly
-        # have the noise of every cell of every line in them, and more with each observation
-        believed = slopes_at(rest, known, how, basis, Places(moved[:, :r], moved[:, r:], at.itself)) @ basis
-        scores = believed + bounded(*seen(moved @ basis))[1]
-        return Transported(there, log_det, scores @ frame.inverse_scale)
+            return Transported(points + frame.vectors(there - w), log_det)
+        # What the map believes the density to be where the points are now: the slopes of what is carried along exactly
+        # have the noise of every cell of every line in them, and more with each observation. Nothing learns through
+        # them: where no neighbour is near their derivatives are infinite.
+        believed = partial(_believed, *jax.lax.stop_gradient((rest, known, how)), basis, at, seen)
+
+        def weighed(there, log_det):
+            log_density, scores = believed(jax.lax.stop_gradient(there))
+            return ess_share(log_density - before.values + jax.lax.stop_gradient(log_det)), scores
+
+        share, scores = weighed(there, log_det)
+        by_gaussian, by_gaussian_det = w @ outlook.root + outlook.shift, jnp.linalg.slogdet(outlook.root)[1]
+        otherwise, other_scores = weighed(by_gaussian, by_gaussian_det)
+        better = share >= otherwise
+        there = jnp.where(better, there, by_gaussian)
+        log_det, scores = jnp.where(better, log_det, by_gaussian_det), jnp.where(better, scores, other_scores)
+        return Transported(points + frame.vectors(there - w), log_det, scores @ frame.inverse_scale)
+
+
+def _believed(
+    rest: Rest, known: Anchors, how: Continued, basis: Matrix, at: Places, values_and_scores, w: Points
+) -> tuple[PerParticle, Points]:
+    """The log density after the observation at points anywhere, and its slopes."""
+    turned, r = w @ basis.T, at.y.shape[1]
+    value, slopes = continued_at(rest, known, how, basis, Places(turned[:, :r], turned[:, r:], at.itself))
+    gained, scores = bounded(*values_and_scores(w))
+    return value + gained, slopes @ basis + scores
 
 
 def _informed(outlook: Outlook) -> Matrix:
@@ -155,7 +180,10 @@ def _grid(outlook: Outlook, basis: Matrix, r: int, reach, values_and_scores) -> 
     after = [mean[i] + reach * spread[i] * ticks for i in range(r)]
     y = _nodes(after)
     w = jnp.concatenate([y, jnp.broadcast_to(mean[r:], (len(y), len(mean) - r))], axis=1) @ basis
-    values, scores = values_and_scores(w)
+    # a node that is all but ruled out moves nothing; its derivatives, which may be infinite, must not reach the rest
+    told = values_and_scores(jax.lax.stop_gradient(w))[0]
+    counts = jnp.isfinite(told) & (told > jnp.max(jnp.where(jnp.isfinite(told), told, -jnp.inf)) - RULED_OUT)
+    values, scores = values_and_scores(jnp.where(counts[:, None], w, jax.lax.stop_gradient(w)))
     slopes = bounded(values, scores)[1] @ basis[r:].T
     root = covariance[r:, r:]
     if len(root):

@@ -18,7 +18,8 @@ from pfbr.errors import FileError
 from pfbr.flow.transport.network import untrained
 from pfbr.flow.transport.transport import Transport
 from pfbr.io import containers
-from pfbr.training.general.lesson import ess_share, lesson_weights, loss
+from pfbr.particles.particles import ess_share
+from pfbr.training.general.lesson import lesson_weights, loss
 from pfbr.training.general.recipe import Recipe
 from pfbr.training.problems import store
 from pfbr.training.problems.clouds import SHARES, Clouds

@@ -7,7 +7,6 @@ from jaxtyping import Array
 
 from pfbr.flow.transport.known import Known
 from pfbr.flow.transport.transport import Transport
-from pfbr.particles.particles import ess
 from pfbr.training.problems.problem import Problem
 from pfbr.training.problems.term import Kind
 from pfbr.typing import PerParticle, Points, Scalar
@@ -56,10 +55,3 @@ def loss(log_weights: PerParticle) -> Scalar:
     away = LARGEST * jnp.tanh(away / LARGEST)
     lost = jax.nn.logsumexp(2 * away) - 2 * jax.nn.logsumexp(away) + jnp.log(float(len(away)))
     return lost + 0.25 * jnp.log1p(WORTH * jnp.mean(away**2))
-
-
-def ess_share(log_weights: PerParticle) -> Scalar:
-    """The effective sample size over the number of particles; what is not finite counts for nothing."""
-    log_weights = jnp.where(jnp.isfinite(log_weights), log_weights, -jnp.inf)
-    share = ess(log_weights) / log_weights.shape[0]
-    return jnp.where(jnp.isfinite(share), share, 0.0)

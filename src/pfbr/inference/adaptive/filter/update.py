@@ -123,7 +123,7 @@ def absorb(
 def is_enough(after: Absorbed, settings: Settings) -> Array:
     """A high share of the particles; or, where there are many of them, a small error of the mean; an exact flow.
 
-    Where they are few for the dimension, a flow loses less than any weighing: small errors add up from report to report.
+    Where they are few for the dimension, a flow loses less than any weighing: small errors add up report by report.
     """
     n, d = after.cloud.points.shape
     small = (after.error > 0) & (after.error < 1 / jnp.sqrt(settings.enough)) & (after.cloud.ess > settings.enough)
