@@ -25,7 +25,9 @@ def train(
     seed: int = typer.Option(0, "--seed", min=0, help="Same seed and steps, same operator."),
     resume: bool = typer.Option(False, "--resume", help="Go on from FILE.checkpoint, with the same options."),
     operator: str = typer.Option(
-        "auto", "--operator", help="auto, residual, paper, or general: from the map learned once for every model."
+        "auto",
+        "--operator",
+        help="residual, general (the map for every model), paper; auto: the better of the first two.",
     ),
     processes: int = typer.Option(1, "--processes", min=1, help="Divide the tasks of a step among so many processes."),
     coordinator: str | None = typer.Option(

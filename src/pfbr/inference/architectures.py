@@ -50,7 +50,7 @@ _READERS = ("paper", "informed")  # they read the observation itself, and so ser
 
 
 def choose(name: str, model: Model, **settings) -> Architecture:
-    """The architecture called `name` for a model; "auto" takes the one that generalises."""
+    """The architecture called `name` for a model; "auto" takes the one that learns most."""
     if name == "auto":
         name = "residual"
     if not isinstance(name, str) or name not in NAMES:

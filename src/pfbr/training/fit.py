@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import math
 import os
@@ -17,7 +18,7 @@ from jax.sharding import Mesh
 
 from pfbr.checks import checked_key, shortened
 from pfbr.errors import InputError, ModelError, TrainingError
-from pfbr.inference.architectures import Architecture, architecture_of, build, choose, to_json
+from pfbr.inference.architectures import to_json
 from pfbr.inference.ood import with_reference
 from pfbr.inference.operator import Operator
 from pfbr.inference.provenance import Provenance
@@ -34,6 +35,7 @@ from pfbr.training.objectives.prequential import PrequentialObjective
 from pfbr.training.progress import Progress, text_bar
 from pfbr.training.reference import learn_reference_statistics
 from pfbr.training.settings import TrainingSettings
+from pfbr.training.starts import starting_operator
 from pfbr.training.state import TrainingState, read_state, write_state
 from pfbr.training.step import optimiser, train_step
 from pfbr.training.tasks import Family, ModelFamily
@@ -73,9 +75,10 @@ def fit(
 ) -> tuple[Operator, TrainingReport]:
     """Learn an operator for a model; returns the best one seen and how training went.
 
-    `minutes` is the budget (or `settings`, which has all of them). `operator` is "auto", "residual", "informed",
-    "paper", "general", which starts from the map learned once for every model, or a trained operator to go on from;
-    `architecture` holds settings of the network and of the solver.
+    `minutes` is the budget (or `settings`, which has all of them). `operator` is "residual", a correction to the
+    training-free flow; "general", the map learned once for every model; "informed"; "paper"; a trained operator to go
+    on from; or "auto", whichever of the first two (with two static unknowns of the first and `pretrained("static-2d")`)
+    is better on the held-out tasks before training. `architecture` holds settings of the network and of the solver.
     `objective` is what a step lowers: "elbo", the paper's; "continuity", cheaper; "prequential", from data alone; or
     one of your own (`training.objectives`). Tasks are streams of the model, or come from `family`, a law over tasks of
     models like it; those for validation from `validation_family`, where they must not share data with training. Every
@@ -100,7 +103,12 @@ def fit(
         raise InputError("segments and generative priors are for models without dynamics.")
     family = family or ModelFamily(model)
     build_key, validation_key, run_key, reference_key = jax.random.split(key, 4)
-    design, fresh = _starting_operator(build_key, operator, model, architecture or {})
+    by_predictions = objective == "prequential" or isinstance(objective, PrequentialObjective)
+    held = functools.cache(
+        lambda: _validation_set(validation_key, validation_family or family, settings, by_predictions)
+    )
+    score = lambda operator: float(validate(jax.random.split(run_key)[1], operator, held(), mesh))
+    design, fresh = starting_operator(build_key, operator, model, architecture or {}, score)
     weights = eqx.filter(fresh, eqx.is_inexact_array)
     if not jax.tree.leaves(weights):
         raise InputError(f'the {design.name} operator has nothing to learn: use method="gaussian" as it is.')
@@ -123,7 +131,7 @@ def fit(
     written = checkpoint if leads(mesh) else None
     report = report if leads(mesh) else lambda _: None
     with contextlib.nullcontext() if written is None else locks.held(written):
-        validation = _validation_set(validation_key, validation_family or family, settings, chosen)
+        validation = held()
         try:
             for reached in _states(run_key, state, chosen, validation, report, mesh):
                 state = reached  # kept when Ctrl-C ends the loop
@@ -257,9 +265,9 @@ def _objective(
     return ContinuityObjective(family, settings)
 
 
-def _validation_set(key: Key, family: Family, settings: TrainingSettings, objective: Objective) -> ValidationSet:
+def _validation_set(key: Key, family: Family, settings: TrainingSettings, by_predictions: bool) -> ValidationSet:
     s = settings
-    if isinstance(objective, PrequentialObjective):  # all of a long stream counts, not its first segment alone
+    if by_predictions:  # all of a long stream counts, not its first segment alone
         length = s.length * s.segments + 1
         return draw_validation_set(key, family, length, s.validation_tasks, s.num_particles, prequential=True)
     return draw_validation_set(key, family, s.length, s.validation_tasks, s.num_particles)
@@ -285,13 +293,3 @@ def _trainable(model: Model) -> Model:
             "the method, or leave `method` out: the default needs no training."
         )
     return model
-
-
-def _starting_operator(key, operator, model, architecture) -> tuple[Architecture, Operator]:
-    if isinstance(operator, Operator):
-        reason = operator.unsupported(model)
-        if reason is not None:
-            raise InputError(reason)
-        return architecture_of(operator), operator
-    design = choose(operator, model, **architecture)
-    return design, build(key, design)

@@ -45,7 +45,7 @@ class VISettings:
     training_particles: int = 128  # in a gradient step of ours
     training_steps: int = 300  # gradient steps of ours: 1,280 images move the particles, 1,280 others score them
     learning_rate: float = 1e-2  # Adam's, falling along a cosine
-    solver_steps: int = 8  # the factor becomes narrow: four steps from N(0, I) to it were not always stable
+    solver_steps: int = 16  # the factor becomes narrow: from N(0, I) to it eight steps were not always finite
     baseline_batches: int = 200  # what the baselines see, 25,600 images
     tuning_batches: int = 20  # what they see while they are tuned; 0: with the settings that the full run chose
     nuts_images: int = 8192  # the subsample of the reference
