@@ -72,6 +72,11 @@ def rest_of(w: Points, weights: PerParticle, known: Known) -> Rest:
     tail, height = _tail(u, pulled, known.scores, weights, d)
     left = known.values + 0.5 * height * tail * jnp.log1p(u / tail)
     slopes = known.scores + height * pulled / (1 + u / tail)[:, None]
+    return Rest(mean, precision, tail, height, *left_of(left, slopes, weights))
+
+
+def left_of(left: PerParticle, slopes: Points, weights: PerParticle):
+    """What a smooth part leaves at the particles, about its mean, with its slopes, their metric and steepness."""
     alive = jnp.isfinite(left) & jnp.all(jnp.isfinite(slopes), axis=1)
     level = jnp.sum(jnp.where(alive, weights * left, 0)) / jnp.maximum(jnp.sum(jnp.where(alive, weights, 0)), 1e-9)
     left = jnp.where(alive, left - level, 0)
@@ -80,19 +85,10 @@ def rest_of(w: Points, weights: PerParticle, known: Known) -> Rest:
     length = jnp.sqrt(jnp.sum(slopes**2, axis=1, keepdims=True) + 1e-12)
     typical = 3 * (weights @ jnp.sqrt(length)) ** 2
     shorter = slopes / jnp.sqrt(1 + (length / typical) ** 2)
-    found, vectors = jnp.linalg.eigh((weights[:, None] * shorter).T @ shorter + 1e-12 * eye)
+    found, vectors = jnp.linalg.eigh((weights[:, None] * shorter).T @ shorter + 1e-12 * jnp.eye(slopes.shape[1]))
     relative = jnp.sqrt(jnp.maximum(found / found[-1], 1e-6))
     metric = (vectors * relative) @ vectors.T
-    return Rest(
-        mean,
-        precision,
-        tail,
-        height,
-        left,
-        slopes,
-        jax.lax.stop_gradient(metric),
-        jnp.sqrt(weights @ length[:, 0] ** 2),
-    )
+    return left, slopes, jax.lax.stop_gradient(metric), jnp.sqrt(weights @ length[:, 0] ** 2)
 
 
 def _tail(u, pulled, scores, weights, d):
@@ -140,12 +136,12 @@ def anchors(rest: Rest, w: Points, basis: Matrix, r: int) -> Anchors:
         rest.values[chosen],
         slopes[:, :r],
         slopes[:, r:],
-        _root(metric[:r, :r]),
-        _root(metric[r:, r:]),
+        root_of(metric[:r, :r]),
+        root_of(metric[r:, r:]),
     )
 
 
-def _root(matrix: Matrix) -> Matrix:
+def root_of(matrix: Matrix) -> Matrix:
     if not matrix.shape[0]:
         return matrix
     values, vectors = jnp.linalg.eigh(matrix)

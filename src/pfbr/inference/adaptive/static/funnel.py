@@ -53,12 +53,17 @@ class Funnel(eqx.Module):
 
     def scores(self, latent: Array, scores: Array) -> Array:
         """Scores of the target's density in ξ, the Jacobian's part included."""
+        slopes = self.slopes(latent, scores)
+        return slopes.at[:, 0].add(jnp.sum(self.slope))
+
+    def slopes(self, latent: Array, scores: Array) -> Array:
+        """Slopes along ξ of a function whose slopes are `scores`."""
         a, rest = latent[:, :1], latent[:, 1:]
         turned = self.frame.covectors(scores) @ self.turn
         width = self.widths(a)
         across = turned[:, 1:]
         along = turned[:, :1] + jnp.sum((self.lean + self.slope * width * rest) * across, axis=1, keepdims=True)
-        return jnp.concatenate([along + jnp.sum(self.slope), width * across], axis=1)
+        return jnp.concatenate([along, width * across], axis=1)
 
 
 def fit_funnel(points: Array, scores: Array, frame: Whitening) -> Funnel:

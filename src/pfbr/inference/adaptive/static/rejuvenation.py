@@ -8,11 +8,11 @@ from jax import Array
 from jax import numpy as jnp
 
 from pfbr.inference.adaptive.static.affine import affine_map, law_of
-from pfbr.inference.adaptive.static.carried import Carried, evaluate_carried, fit_continuation
+from pfbr.inference.adaptive.static.carried import Carried, evaluate_carried
 from pfbr.inference.adaptive.static.diagnostics import MOST_CARRIED, info_of, stein_error
 from pfbr.inference.adaptive.static.fresh import MOST_UNKNOWNS, Fresh, fresh_look, no_look
 from pfbr.inference.adaptive.static.state import Move, StaticInfo, StaticSettings, StaticState
-from pfbr.inference.adaptive.static.staying import LEAST, astray
+from pfbr.inference.adaptive.static.staying import astray, few
 from pfbr.inference.adaptive.static.target import Target, evaluate
 from pfbr.inference.adaptive.static.tempering import Tempering, share_to_keep, temper
 from pfbr.inference.adaptive.static.weighing import absorb, judge, least_ess
@@ -27,7 +27,7 @@ HARD_EDGE = 1e-3  # share of proposals where the target is zero
 MISSED, MISSED_BY_SEVERAL = 8.0, 3.0
 # standard deviations that moves may lead a cloud of which no row is kept: beyond, it counts as lost for good
 ASTRAY = 0.5
-ALONE = 2.0  # effective particles: fewer must move, wherever that leads
+ALONE = 1.0  # effective particles for each dimension, two at least: fewer must move, wherever that leads
 LEFT_OUT = 1e-3  # share of the target that an affine map may leave behind: an arm or a mode with fewer is not seen
 
 
@@ -104,7 +104,7 @@ def rejuvenate(
     if state.carried is None:
         at = lambda points: evaluate(target, points, reference, state.surrogate, state.past, row)
     else:  # nothing kept: what is known at the particles, continued
-        continuation = fit_continuation(state.carried, state.points, state.log_weights)
+        continuation = state.carried.continuation(target, state.points, state.log_weights)
         at = lambda points: evaluate_carried(target, continuation, state.steps == 0, points, row)
     key, fresh_key = jax.random.split(key)
     fresh = look_afresh(fresh_key, target, state, row, settings)
@@ -161,7 +161,7 @@ def rejuvenate(
         lasting = pile_up(state.carried.variance, continuation.variance())
         misfit = pile_up(state.carried.misfit, continuation.misfit())
         # a cloud that has stayed before, and of which next to nothing is left, cannot tell where moves lead
-        spent = (ess(state.log_weights) < least_ess(state, settings)) & (weighed.ess < LEAST)
+        spent = (ess(state.log_weights) < least_ess(state, settings)) & (weighed.ess < few(state.points.shape[1]))
         misfit = jnp.where((state.steps > 0) & (spent | (drift > ASTRAY)), jnp.inf, misfit)
         carried = Carried(evaluation.value(one), evaluation.past_score + evaluation.new_score, lasting, misfit)
         variance = variance + lasting
@@ -201,7 +201,7 @@ def rejuvenate(
         return after, info
     # before the first row the past is the prior, which is known
     elsewhere = astray(state.points, weighed.log_weights, points, log_weights)
-    stay = (state.steps > 0) & (elsewhere | (spent & (weighed.ess >= ALONE)))
+    stay = (state.steps > 0) & (elsewhere | (spent & (weighed.ess >= ALONE * max(state.points.shape[1], 2))))
     stayed, said = absorb(state, row, weighed)
     stayed = eqx.tree_at(lambda s: s.misfit, stayed, after.misfit)  # the closed form is left for good
     return jax.tree.map(lambda a, b: jnp.where(stay, a, b), (stayed, said), (after, info))

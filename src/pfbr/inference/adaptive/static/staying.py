@@ -14,14 +14,20 @@ from pfbr.particles.particles import ess
 from pfbr.particles.whitening import whitening_of
 
 MEANS, SPREADS = 3.5, 5.0  # standard errors: spreads of clouds with long tails vary more
-LEAST = 8.0  # effective particles: fewer say nothing
+LEAST = 4.0  # effective particles for each dimension: fewer say nothing
+
+
+def few(dim: int) -> float:
+    """Effective particles that cannot tell a mean and a spread."""
+    return LEAST * max(dim, 2)
 
 
 def astray(points: Array, log_weights: Array, moved: Array, moved_log_weights: Array) -> Array:
-    """Whether a moved cloud has another mean or spread than the weighted one, per coordinate of the latter's frame."""
+    """Whether a moved cloud has another mean or spread than the weighted one, along each direction of the former's
+    frame: that of few effective particles is narrow in some direction by chance."""
     before, after = jax.nn.softmax(log_weights), jax.nn.softmax(moved_log_weights)
     left, now = ess(log_weights), ess(moved_log_weights)
-    frame = whitening_of(points, before)
+    frame = whitening_of(moved, after)
     u, v = frame.whiten(points), frame.whiten(moved)
     chance = jnp.sqrt(1 / jnp.maximum(left, 1) + 1 / jnp.maximum(now, 1))
     mean_u, mean_v = before @ u, after @ v
@@ -29,4 +35,4 @@ def astray(points: Array, log_weights: Array, moved: Array, moved_log_weights: A
     widths = jnp.log(after @ (v - mean_v) ** 2) - jnp.log(before @ (u - mean_u) ** 2)
     widening = 0.5 * jnp.max(jnp.abs(widths))
     apart = (shift > MEANS * chance) | (widening > SPREADS * chance / jnp.sqrt(2.0))
-    return (left >= LEAST) & (apart | ~jnp.isfinite(shift + widening))
+    return (left >= few(points.shape[1])) & (apart | ~jnp.isfinite(shift + widening))
