@@ -65,7 +65,8 @@ def run_keys(problem: Problem, truth: Truth, method: Method, *, keys: int, parti
         each = [errors(*four) for four in zip(points, log_weights, truth.mean, truth.cov, strict=True)]
         error.append([e for e, _ in each])
         spread.append([s for _, s in each])
-        evidence.append(np.asarray(said.info.log_evidence, float)[at])
+        told = said.info.log_evidence  # a rival may have none
+        evidence.append(np.full(len(at), np.nan) if told is None else np.asarray(told, float)[at])
         never = np.zeros(len(problem.observations), bool)  # a rival that flags nothing
         flagged.append(never if said.info.flagged is None else np.asarray(said.info.flagged))
         moves.append(np.asarray(said.info.move))

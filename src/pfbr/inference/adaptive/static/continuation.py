@@ -22,6 +22,7 @@ from pfbr.inference.adaptive.static.funnel import Funnel, fit_funnel
 from pfbr.particles.whitening import whitening_of
 
 BEYOND = 2.0  # times as far as a normal cloud reaches: there the density falls, whatever a quadratic says
+RULED_OUT = 0.5 * BEYOND**2  # times a square: nats below the likeliest particle, as many as a normal falls that far
 MOST_ANCHORS = 512  # cost grows with their square
 
 
@@ -107,7 +108,9 @@ def fit_continuation(log_prior, values: Array, scores: Array, points: Array, log
     points, values, scores = points[::step], values[::step], scores[::step]
     prior, prior_scores = jax.vmap(jax.value_and_grad(log_prior))(points)
     rows, row_scores = values - prior, scores - prior_scores
-    alive = jnp.isfinite(rows) & jnp.all(jnp.isfinite(scores) & jnp.isfinite(row_scores), axis=1)
+    # a particle that is ruled out tells nothing of the others: what it leaves may be as large as numbers get
+    likely = values > jnp.max(jnp.where(jnp.isfinite(values), values, -jnp.inf)) - RULED_OUT * far(points.shape[1]) ** 2
+    alive = likely & jnp.isfinite(rows) & jnp.all(jnp.isfinite(scores) & jnp.isfinite(row_scores), axis=1)
     scores, row_scores = (jnp.where(alive[:, None], a, 0) for a in (scores, row_scores))
     weights = jax.nn.softmax(jnp.where(alive, log_weights[::step], -jnp.inf))
     bent = fit_funnel(points, scores, whitening_of(points, weights))

@@ -8,7 +8,9 @@ from pfbr.inference.adaptive.static.state import StaticInfo
 from pfbr.particles.whitening import whitening_of
 
 MOST_BENT = 0.25  # nats²: variance over the cloud of what the quadratic for dropped rows leaves unexplained
-MOST_CARRIED = 0.1  # nats²: the same where no row is kept, and nothing puts right what is wrong once
+# nats² for each dimension: the same where no row is kept. If all of it were along a line, the mean would be off by the
+# root of it over that of the dimension
+MOST_CARRIED = 0.05
 FAR = 0.3  # standard deviations that the cloud moves after the row is in: three times what is by chance
 COARSE = 0.1  # standard deviations between neighbouring floats: beyond, particles are on a lattice that shows
 
@@ -39,7 +41,7 @@ def info_of(state, left, k, log_predictive, move, acceptance, stages, moves, ste
     coarse = state.law.rounding > COARSE
     carried = state.carried is not None
     misfit = state.carried.misfit if carried else state.surrogate.misfit
-    bent = ~(misfit <= (MOST_CARRIED if carried else MOST_BENT))
+    bent = ~(misfit <= (MOST_CARRIED * state.points.shape[1] if carried else MOST_BENT))
     flagged = coarse | bent | ~(error < 0.3) | (stein > 0.3) | (drift > FAR) | ~(log_variance < 0.5)
     flagged = flagged | ~jnp.isfinite(log_predictive)
     exact = (state.surrogate.rows == 0) if state.past.capacity else state.rejuvenations == 0

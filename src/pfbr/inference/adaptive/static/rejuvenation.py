@@ -96,7 +96,7 @@ def rejuvenate(
     key: Array, target: Target, state: StaticState, row: Any, settings: StaticSettings = StaticSettings()
 ) -> tuple[StaticState, StaticInfo]:
     """The row against the kept past, whatever it takes."""
-    n, _ = state.points.shape
+    n, d = state.points.shape
     dtype = state.points.dtype
     one = jnp.ones((), dtype)
     weighed = judge(target, state, row, settings)
@@ -156,12 +156,12 @@ def rejuvenate(
     if state.carried is not None:
         # a fault of the continuation stays; what is learned since makes it small, unless the cloud may be lost
         shrunk = jnp.minimum(jnp.exp(2 * jnp.mean(jnp.log(law.std / state.law.std))), 1)
-        shrunk = jnp.where(state.carried.misfit > MOST_CARRIED, 1, shrunk)
+        shrunk = jnp.where(state.carried.misfit > MOST_CARRIED * d, 1, shrunk)
         pile_up = lambda before, now: jnp.where(state.steps == 0, 0, (before + now) * shrunk)
         lasting = pile_up(state.carried.variance, continuation.variance())
         misfit = pile_up(state.carried.misfit, continuation.misfit())
         # a cloud that has stayed before, and of which next to nothing is left, cannot tell where moves lead
-        spent = (ess(state.log_weights) < least_ess(state, settings)) & (weighed.ess < few(state.points.shape[1]))
+        spent = (ess(state.log_weights) < least_ess(state, settings)) & (weighed.ess < few(d))
         misfit = jnp.where((state.steps > 0) & (spent | (drift > ASTRAY)), jnp.inf, misfit)
         carried = Carried(evaluation.value(one), evaluation.past_score + evaluation.new_score, lasting, misfit)
         variance = variance + lasting
@@ -201,7 +201,7 @@ def rejuvenate(
         return after, info
     # before the first row the past is the prior, which is known
     elsewhere = astray(state.points, weighed.log_weights, points, log_weights)
-    stay = (state.steps > 0) & (elsewhere | (spent & (weighed.ess >= ALONE * max(state.points.shape[1], 2))))
+    stay = (state.steps > 0) & (elsewhere | (spent & (weighed.ess >= ALONE * max(d, 2))))
     stayed, said = absorb(state, row, weighed)
     stayed = eqx.tree_at(lambda s: s.misfit, stayed, after.misfit)  # the closed form is left for good
     return jax.tree.map(lambda a, b: jnp.where(stay, a, b), (stayed, said), (after, info))
