@@ -13,6 +13,7 @@ import jax
 from jax import numpy as jnp
 
 from benchmarks.calibrated import Narrow, tell
+from benchmarks.streams import rotated
 from benchmarks.streams.counts_unknown import UnknownCounts
 from benchmarks.streams.linear import LinearTracking, TrackingByDraws
 from benchmarks.streams.scalar import Counts, Growth, StochasticVolatility
@@ -62,6 +63,7 @@ MODELS: dict[str, StateSpaceModel] = {
     "linear-by-draws": LinearByDraws(),
     "volatility-unknown": UnknownVolatility(),
     "counts-unknown": UnknownCounts(),
+    **{problem.name: problem.model for problem in rotated.PROBLEMS},
 }
 
 
