@@ -5,9 +5,9 @@ that leaves, from tangents at the particles around a place:
 
     f(ξ) = Q(ξ) + worth · Σ_k w_k(ξ) [r_k + g_k · (ξ − ξ_k)],   w_k ∝ a kernel of |ξ − ξ_k|
 
-The kernels are narrow along directions in which most is left. Particles that are left out say which width continues them
-best from the others, how much of that is to be believed, and whether the frame bends like a funnel. What is still left
-then says how far the result may be trusted. The prior is no part of it: it is known everywhere.
+The kernels are narrow along directions in which most is left. Particles that are left out say which width continues
+them best from the others, how much of that is to be believed, and whether the frame bends like a funnel. What is still
+left then says how far the result may be trusted. The prior is no part of it: it is known everywhere.
 """
 
 import equinox as eqx
