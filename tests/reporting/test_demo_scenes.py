@@ -55,3 +55,13 @@ def test_a_tracker_that_diverges_is_told_in_words():
     assert "ensemble Kalman filter diverges at report 4 with 2,048 particles" in scene.findings[0].text
     assert scene.parts[-1].rows[2][3:] == ["–", "diverges at report 4", "–"]
     assert scene.parts[-1].best == {(1, 4)}
+
+
+def test_what_is_far_off_does_not_squeeze_the_map():
+    record = ship_record(0.2)
+    record.arrays["enkf_mean"][2, :2] = 250.0, 40.0
+    voyage = tracking_scene(record).parts[0].charts["",]
+    drawn = {series.method: series for series in voyage.series}
+    assert len(drawn["enkf"].x) == 4
+    assert len(drawn["smc"].x) == 5
+    assert max(x for series in voyage.series for x in series.x) < 150

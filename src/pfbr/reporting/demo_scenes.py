@@ -21,7 +21,7 @@ NAMES = {
     "enkf": "ensemble Kalman filter",
     "beacon": "beacons",
 }
-FARTHEST = 300.0  # metres from the first beacon that the map shows
+ROOM = 0.25  # around ship and beacons, of their extent: what the map shows
 WIDE = 1.645  # standard deviations on each side of a 90 % band
 
 
@@ -120,7 +120,7 @@ def tracking_scene(record: DemoRecord) -> Scene:
         [
             Chooser(
                 "The voyage",
-                "Dots are posterior means; the line is where the ship was.",
+                "Dots are posterior means, the line is where the ship was. What is far off is in the table alone.",
                 ("",),
                 {("",): _map(arrays, settings)},
             ),
@@ -159,11 +159,17 @@ def _line_chart(arrays, m: int) -> Chart:
 
 
 def _map(arrays, settings) -> Chart:
+    track = arrays["states"]
+    around = np.concatenate([track[:, :2], BEACONS])
+    low, high = around.min(axis=0), around.max(axis=0)
+    room = ROOM * (high - low)
+
     def dots(name: str, places: np.ndarray) -> Series:
-        places = places[np.all(np.abs(places[:, :2]) < FARTHEST, axis=1)]  # a filter that ran away is told in the table
+        # a mean far from ship and beacons would squeeze them: the table tells of it
+        here = places[:, :2]
+        places = places[np.all((here > low - room) & (here < high + room), axis=1)]
         return Series(name, _numbers(places[:, 0]), _numbers(places[:, 1]), label=NAMES[name], marks=True)
 
-    track = arrays["states"]
     return Chart(
         "the plane",
         "metres east",
