@@ -6,7 +6,8 @@ function short(value) { // as few digits as tell a value from its neighbours
   const size = Math.abs(value);
   if (size === 0) return "0";
   if (size >= 1e6 || size < 1e-4) return minus(value.toExponential(size >= 1e6 ? 1 : 0).replace("e+", "e"));
-  if (size >= 1000) return minus(Math.round(value).toLocaleString("en"));
+  if (size >= 10000) return minus(Math.round(value).toLocaleString("en"));
+  if (size >= 1000) return minus(String(Math.round(value)));  // a year has no comma
   return minus(String(Number(value.toPrecision(3))));
 }
 
