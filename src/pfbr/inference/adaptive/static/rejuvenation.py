@@ -12,7 +12,7 @@ from pfbr.inference.adaptive.static.carried import Carried, evaluate_carried
 from pfbr.inference.adaptive.static.diagnostics import MOST_CARRIED, info_of, stein_error
 from pfbr.inference.adaptive.static.fresh import MOST_UNKNOWNS, Fresh, fresh_look, no_look
 from pfbr.inference.adaptive.static.state import Move, StaticInfo, StaticSettings, StaticState
-from pfbr.inference.adaptive.static.staying import astray, few
+from pfbr.inference.adaptive.static.staying import astray, few, spent
 from pfbr.inference.adaptive.static.target import Target, evaluate
 from pfbr.inference.adaptive.static.tempering import Tempering, share_to_keep, temper
 from pfbr.inference.adaptive.static.weighing import absorb, judge, least_ess
@@ -27,7 +27,6 @@ HARD_EDGE = 1e-3  # share of proposals where the target is zero
 MISSED, MISSED_BY_SEVERAL = 8.0, 3.0
 # standard deviations that moves may lead a cloud of which no row is kept: beyond, it counts as lost for good
 ASTRAY = 0.5
-ALONE = 1.0  # effective particles for each dimension, two at least: fewer must move, wherever that leads
 LEFT_OUT = 1e-3  # share of the target that an affine map may leave behind: an arm or a mode with fewer is not seen
 
 
@@ -161,8 +160,8 @@ def rejuvenate(
         lasting = pile_up(state.carried.variance, continuation.variance())
         misfit = pile_up(state.carried.misfit, continuation.misfit())
         # a cloud that has stayed before, and of which next to nothing is left, cannot tell where moves lead
-        spent = (ess(state.log_weights) < least_ess(state, settings)) & (weighed.ess < few(d))
-        misfit = jnp.where((state.steps > 0) & (spent | (drift > ASTRAY)), jnp.inf, misfit)
+        unsure = (ess(state.log_weights) < least_ess(state, settings)) & (weighed.ess < few(d))
+        misfit = jnp.where((state.steps > 0) & (unsure | (drift > ASTRAY)), jnp.inf, misfit)
         carried = Carried(evaluation.value(one), evaluation.past_score + evaluation.new_score, lasting, misfit)
         variance = variance + lasting
     # what the scores say stays true for the rows that are weighed until the next rejuvenation; at a hard edge they say
@@ -201,7 +200,7 @@ def rejuvenate(
         return after, info
     # before the first row the past is the prior, which is known
     elsewhere = astray(state.points, weighed.log_weights, points, log_weights)
-    stay = (state.steps > 0) & (elsewhere | (spent & (weighed.ess >= ALONE * max(d, 2))))
+    stay = (state.steps > 0) & (elsewhere | (unsure & (weighed.ess >= spent(d))))
     stayed, said = absorb(state, row, weighed)
     stayed = eqx.tree_at(lambda s: s.misfit, stayed, after.misfit)  # the closed form is left for good
     return jax.tree.map(lambda a, b: jnp.where(stay, a, b), (stayed, said), (after, info))

@@ -22,6 +22,11 @@ def few(dim: int) -> float:
     return LEAST * max(dim, 2)
 
 
+def spent(dim: int) -> int:
+    """So few that moves are all there is, wherever they lead."""
+    return max(dim, 2)
+
+
 def astray(points: Array, log_weights: Array, moved: Array, moved_log_weights: Array) -> Array:
     """Whether a moved cloud has another mean or spread than the weighted one, along each direction of the former's
     frame: that of few effective particles is narrow in some direction by chance."""
